@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+# Warnings, sanitizers and coverage, as one interface that every target of ours links.
+add_library(onuma_warnings INTERFACE)
+target_compile_options(onuma_warnings INTERFACE
+  -Wall -Wextra -Wconversion -Wshadow -Wundef -Wstrict-prototypes -Wmissing-prototypes -Wvla)
+if(ONUMA_WERROR)
+  target_compile_options(onuma_warnings INTERFACE -Werror)
+endif()
+if(ONUMA_SANITIZE)
+  target_compile_options(onuma_warnings INTERFACE -fsanitize=${ONUMA_SANITIZE} -fno-omit-frame-pointer
+                                                  -fno-sanitize-recover=all)
+  target_link_options(onuma_warnings INTERFACE -fsanitize=${ONUMA_SANITIZE})
+endif()
+if(ONUMA_COVERAGE)
+  target_compile_options(onuma_warnings INTERFACE --coverage)
+  target_link_options(onuma_warnings INTERFACE --coverage)
+endif()

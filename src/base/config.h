@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * OPENNUMA_CONF: "key:value,key:value". Each key is registered once, in the
+ * list below; from it come the struct, the parser, the documentation and
+ * onuma_config_key_at.
+ *
+ * X(field, "name", type, fallback, "help"). Types: BOOL (on|off), SIZE (bytes,
+ * with k, m, g), TIME (ns, with us, ms, s), or CHOICE with the "a|b|c" it may be, which is stored as
+ * the index of the word.
+ */
+#ifndef ONUMA_BASE_CONFIG_H
+#define ONUMA_BASE_CONFIG_H
+
+#include "base/result.h"
+
+/* clang-format off */
+#define ONUMA__CONFIG_KEYS(X)                                                                                          \
+    X(log,            "log",            CHOICE("none|error|warn|info|debug"), "none", "lowest level of log lines written") \
+    X(track,          "track",          CHOICE("basic|full"), "basic", "full: exact peaks, and age and call site of every block in leak reports; costs some 50 ns a call") \
+    X(check,          "check",          CHOICE("none|hazards"), "none", "hazards: report conflicting and unannounced accesses") \
+    X(backends,       "backends",       CHOICE("all|host"), "all", "host: load no driver at all") \
+    X(opencl_share,   "opencl.share",   CHOICE("auto|usm|svm_fine|svm_coarse|import"), "auto", "how OpenCL devices share memory with the CPU; auto takes the best the device has") \
+    X(pool_segment,   "pool.segment",   SIZE, "0", "size of ordinary segments; 0: by kind and device") \
+    X(pool_cache,     "pool.cache",     SIZE, "4m", "most bytes of free small blocks that one thread keeps per pool")
+/* clang-format on */
+
+typedef struct onuma__config {
+#define ONUMA__X(field, name, type, fallback, help) uint64_t field;
+    ONUMA__CONFIG_KEYS(ONUMA__X)
+#undef ONUMA__X
+} onuma__config;
+
+/* The words of CHOICE keys, in the order they are listed there. */
+enum { ONUMA__TRACK_BASIC, ONUMA__TRACK_FULL };
+enum { ONUMA__CHECK_NONE, ONUMA__CHECK_HAZARDS };
+enum { ONUMA__BACKENDS_ALL, ONUMA__BACKENDS_HOST };
+enum { ONUMA__SHARE_AUTO, ONUMA__SHARE_USM, ONUMA__SHARE_SVM_FINE, ONUMA__SHARE_SVM_COARSE, ONUMA__SHARE_IMPORT };
+
+/* Every key at its fallback. */
+void onuma__config_init(onuma__config *config);
+
+/*
+ * Apply a text to a config; later keys win over earlier ones. NULL and "" change nothing.
+ * INVALID_ARGUMENT names the key or value that is wrong and lists what there is; the config is then unchanged.
+ * `origin` names the text's source in that message ("OPENNUMA_CONF").
+ */
+onuma_result onuma__config_parse(onuma__config *config, const char *text, const char *origin);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Results and the thread's error detail: the one path along which errors flow. */
+#ifndef ONUMA_BASE_RESULT_H
+#define ONUMA_BASE_RESULT_H
+
+#include "opennuma/opennuma.h"
+
+#if defined(__GNUC__)
+#define ONUMA__PRINTF(text, first) __attribute__((__format__(__printf__, text, first)))
+#define ONUMA__COLD __attribute__((cold, noinline))
+#define ONUMA__LIKELY(x) __builtin_expect(!!(x), 1)
+#define ONUMA__UNLIKELY(x) __builtin_expect(!!(x), 0)
+#else
+#define ONUMA__PRINTF(text, first)
+#define ONUMA__COLD
+#define ONUMA__LIKELY(x) (x)
+#define ONUMA__UNLIKELY(x) (x)
+#endif
+
+#define ONUMA__DETAIL_BYTES 512
+
+/*
+ * Record why a call fails and return `r`, so that failing reads
+ *     return onuma__fail(ONUMA_ERROR_LIMIT, "pool \"%s\": %zu bytes ...; raise ...", ...);
+ * The text names the value that was wrong and the remedy; it is cut at
+ * ONUMA__DETAIL_BYTES. A caller further out that knows more replaces it.
+ */
+onuma_result onuma__fail(onuma_result r, const char *format, ...) ONUMA__PRINTF(2, 3) ONUMA__COLD;
+
+/*
+ * The thread's text buffer of ONUMA__DETAIL_BYTES. Base sits below the system
+ * layer and so cannot make thread-local storage itself: this is the one thing
+ * it asks of that layer (src/os implements it). Never NULL: when memory is out,
+ * threads share one static buffer rather than lose the result code.
+ */
+char *onuma__thread_text(void);
+
+#endif

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The system layer: everything the library asks of an operating system.
+ *
+ * One header; linux.c (and posix-like systems) and windows.c implement it, and
+ * common.c what both share. Rules that hold for every function:
+ *   - addresses and sizes are multiples of onuma__os_page_size() unless said
+ *     otherwise; passing others is a defect of the caller, answered with
+ *     INTERNAL, never a crash;
+ *   - failures go through onuma__fail with the system's own error in the text;
+ *   - nothing here takes a lock of the library.
+ * Abilities that a system lacks are told by data (onuma__os_abilities), not by
+ * #ifdef in the callers.
+ */
+#ifndef ONUMA_OS_OS_H
+#define ONUMA_OS_OS_H
+
+#include "base/result.h"
+
+/* ------------------------------------------------------------ virtual memory */
+
+typedef struct onuma__os_abilities {
+    size_t page_size;          /* of mappings */
+    size_t reserve_granule;    /* reservations start on it (64 KiB on Windows) */
+    bool   asymmetric_barrier; /* onuma__os_barrier_all works (membarrier; FlushProcessWriteBuffers) */
+} onuma__os_abilities;
+
+/* Read once, at the first call; then constant. Thread-safe. */
+const onuma__os_abilities *onuma__os_abilities_get(void);
+
+/* abilities.asymmetric_barrier again, for the inline fast path; false until the abilities are first read. */
+#if defined(__GNUC__)
+__attribute__((visibility("hidden")))
+#endif
+extern bool onuma__os_has_barrier_all;
+
+/* Address space with no memory behind it; touching it faults. `align` 0 or a power of two. NULL and a detail on failure. */
+void *onuma__os_reserve(size_t size, size_t align);
+
+/* Back [p, p+size) of a reservation with zeroed memory, readable and writable. */
+onuma_result onuma__os_commit(void *p, size_t size);
+
+/* Give the memory back, keep the addresses; touching them faults again; recommitted pages are zero. */
+onuma_result onuma__os_decommit(void *p, size_t size);
+
+/* Give back a whole reservation, committed or not. `size` as reserved. */
+void onuma__os_release(void *p, size_t size);
+
+typedef enum { ONUMA__PROTECT_NONE, ONUMA__PROTECT_READ, ONUMA__PROTECT_READ_WRITE } onuma__os_protection;
+onuma_result onuma__os_protect(void *p, size_t size, onuma__os_protection protection);
+
+/* reserve and commit in one: zeroed memory of at least `size`, `align` as above. Given back with onuma__os_release. */
+void *onuma__os_map(size_t size, size_t align);
+
+/* Keep these pages out of fork()ed children where the system can (segments a device may write). */
+void onuma__os_exclude_from_fork(void *p, size_t size);
+
+/* Bytes of physical memory, and of what a program could still get (0 when the system does not tell). */
+void onuma__os_memory(uint64_t *total, uint64_t *available);
+
+/* ------------------------------------------------- threads, locks, waiting */
+
+/*
+ * A lock of one word: futex on Linux, SRWLOCK on Windows. Not recursive.
+ * Zero-initialised is unlocked. Fork: see onuma__os_at_fork.
+ */
+typedef struct onuma__os_lock {
+#if defined(_WIN32)
+    void *word;
+#else
+    _Atomic uint32_t word;
+#endif
+} onuma__os_lock;
+
+void onuma__os_lock_acquire(onuma__os_lock *lock);
+bool onuma__os_lock_try(onuma__os_lock *lock);
+void onuma__os_lock_release(onuma__os_lock *lock);
+
+/* Run `fn` once in the process, whatever threads race to it. Zero-initialised control word. */
+typedef struct onuma__os_once { _Atomic uint32_t state; } onuma__os_once;
+void onuma__os_once_run(onuma__os_once *once, void (*fn)(void));
+
+/*
+ * What the library keeps per thread, all of it: on glibc this is initial-exec
+ * thread-local storage, of which a library may use 64 bytes at most if dlopen
+ * is to work; elsewhere it hangs off a slot. Zero in a new thread.
+ */
+typedef struct onuma__os_thread {
+    void    *heaps;   /* src/pool: the thread's slab caches */
+    char    *text;    /* src/base: the error detail */
+    uint64_t number;  /* 1, 2, ... in order of first use; never reused */
+    uint32_t in_handler; /* src/policy: depth of user handlers on this thread's stack */
+} onuma__os_thread;
+
+/* The calling thread's. Never NULL (if a system cannot make one, a shared last resort with number 0 whose heaps must stay NULL). */
+#if defined(__linux__) && defined(__GLIBC__)
+extern _Thread_local onuma__os_thread onuma__os_this_thread __attribute__((tls_model("initial-exec"), visibility("hidden")));
+onuma__os_thread *onuma__os_thread_first(void); /* gives a new thread its number and arms the exit hook */
+static inline onuma__os_thread *onuma__os_thread_get(void) {
+    onuma__os_thread *t = &onuma__os_this_thread;
+    return ONUMA__LIKELY(t->number != 0) ? t : onuma__os_thread_first();
+}
+#else
+onuma__os_thread *onuma__os_thread_get(void);
+#endif
+
+/*
+ * `fn` is called on each exiting thread that used the library, with its state,
+ * before that is freed. One hook (src/pool's); set before any thread can have state to hand back.
+ * Not called at process exit.
+ */
+void onuma__os_on_thread_exit(void (*fn)(onuma__os_thread *));
+
+/*
+ * Called around fork() on systems that have it: before (take the locks, in order), and after in parent and
+ * child (release them; in the child, nothing but the calling thread exists). One set of hooks.
+ */
+void onuma__os_at_fork(void (*before)(void), void (*parent)(void), void (*child)(void));
+
+/* Process identity that changes in a forked child; a load, no system call. */
+uint64_t onuma__os_process_generation(void);
+
+/*
+ * All other threads of the process pass a full memory barrier before this returns: the slow half of an
+ * asymmetric guard, whose fast half is then a compiler barrier. false: the system cannot, and both sides need
+ * real fences (onuma__os_light_barrier does the right one).
+ */
+bool onuma__os_barrier_all(void);
+static inline void onuma__os_light_barrier(void) {
+    if (ONUMA__LIKELY(onuma__os_has_barrier_all))
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    else
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+void onuma__os_yield(void);
+void onuma__os_sleep(uint64_t ns);
+uint64_t onuma__os_now(void); /* monotonic, ns */
+
+/* A thread of the library's own, with all signals blocked. */
+typedef struct onuma__os_worker onuma__os_worker;
+onuma_result onuma__os_worker_start(void (*fn)(void *), void *argument, onuma__os_worker **out);
+void         onuma__os_worker_join(onuma__os_worker *worker); /* waits for it to return; NULL ok */
+
+/* -------------------------------------------------------- drivers, environment */
+
+/*
+ * Open a driver's own loader by bare file name ("libOpenCL.so.1"), from the system's own places only: never
+ * the working directory, never a path from the environment other than what the system's loader itself honours
+ * for this process (on Windows the system directory alone). NULL without a failure detail if there is none; NULL
+ * and *why filled if one exists but does not load.
+ */
+void *onuma__os_library_open(const char *name, char *why, size_t why_size);
+void *onuma__os_library_symbol(void *library, const char *name); /* NULL if absent */
+/* Libraries are never closed: drivers leave threads and exit handlers behind. */
+
+/* The value, or NULL; NULL always where the process runs with more rights than its caller. */
+const char *onuma__os_getenv(const char *name);
+
+#endif

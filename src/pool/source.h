@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where a pool engine gets its memory: the one door between the engine and the
+ * world below it. A source can be a driver, plain memory, or addresses with
+ * nothing behind them; the engine never touches what it hands out.
+ *
+ * The engine calls a source with none of its locks held, from any thread.
+ */
+#ifndef ONUMA_POOL_SOURCE_H
+#define ONUMA_POOL_SOURCE_H
+
+#include "base/result.h"
+
+typedef struct onuma__span {
+    void  *base;
+    size_t size;
+    void  *own; /* the source's */
+} onuma__span;
+
+typedef struct onuma__source {
+    void *self;
+    /* Memory of at least `size` bytes. OUT_OF_MEMORY, LIMIT, DEVICE_LOST go to the user as they are. */
+    onuma_result (*acquire)(void *self, size_t size, onuma__span *out);
+    /* Addresses of `size` bytes with no memory; NULL if this source only has segments. */
+    onuma_result (*reserve)(void *self, size_t size, onuma__span *out);
+    onuma_result (*commit)(void *self, const onuma__span *span, size_t offset, size_t size);
+    onuma_result (*decommit)(void *self, const onuma__span *span, size_t offset, size_t size);
+    /* Give back a span of either sort. For ranges `committed` is what of it is still committed. */
+    void (*release)(void *self, const onuma__span *span, size_t committed);
+} onuma__source;
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Queues, the accesses they and the CPU announce, and the frees that wait for
+ * them.
+ *
+ * Everything known of one block beyond its place (views, uses, host accesses)
+ * is its *side record*, in a table keyed by the block's base; the engine marks
+ * such blocks special, so that blocks without one pay nothing when freed.
+ */
+#ifndef ONUMA_SYNC_SYNC_H
+#define ONUMA_SYNC_SYNC_H
+
+#include "backend/device.h"
+#include "pool/pool.h"
+
+/* What sync must know of a block's owner. The pool object and the import object begin with it. */
+typedef struct onuma__owner {
+    onuma__device *device;
+    onuma__engine *engine; /* NULL for an import */
+    onuma_kind     kind;
+    bool           read_only;
+    onuma_pool    *handle; /* NULL for an import */
+    /* The backend's segment behind a span of this owner; NULL if there is no memory behind (simulation). */
+    const onuma_segment *(*segment)(const onuma__span *span);
+    /* A held block of this owner is gone for good; NULL for pools. Called with no locks held. */
+    void (*retired)(struct onuma__owner *owner);
+} onuma__owner;
+
+/* A wrapped native queue. One object for each (device, api, native); counted. */
+typedef struct onuma__queue onuma__queue;
+struct onuma__queue {
+    onuma__device *device;
+    onuma_api      api;
+    uint64_t       native;
+    onuma_queue    *handle; /* what the user holds; set by the api layer */
+    onuma__tag      tag;    /* not 0 if in order: its own; 0 if unordered */
+    /* the rest belongs to src/sync/queue.c */
+};
+
+onuma_result onuma__queue_wrap(onuma__device *device, onuma_api api, uint64_t native, const onuma_queue_desc *desc,
+                               onuma__queue **out);
+/* *last: the last reference went, and the handle with it. */
+onuma_result onuma__queue_release(onuma__queue *queue, bool *last);
+onuma_result onuma__queue_wait(onuma__queue *queue, onuma__queue *on, const onuma_native_event *done);
+/* At the end of a runtime: queues of these devices are dropped, with their last markers waited for up to the deadline. */
+void onuma__queues_drop_device(onuma__device *device, uint64_t timeout_ns);
+
+/* ---- frees */
+
+/* The whole way of a free. DOUBLE_FREE, INVALID_POINTER as from the engine. Never blocks. */
+onuma_result onuma__sync_free(void *ptr, onuma__queue *queue);
+/* Ask the drivers how far they are, finish what has passed for this engine. Returns whether anything became reusable. No lock may be held. */
+bool onuma__sync_poll(onuma__engine *engine);
+/* As poll, but waits until something does or the time is over. */
+bool onuma__sync_wait(onuma__engine *engine, uint64_t timeout_ns);
+/* Frees of this engine that still wait. */
+uint64_t onuma__sync_pending(onuma__engine *engine);
+/* Before an engine dies: waits up to the time; then forgets its records. false: some queue may still use its memory. */
+bool onuma__sync_drop_engine(onuma__engine *engine, uint64_t timeout_ns);
+
+/* ---- announced accesses */
+onuma_result onuma__sync_use_many(onuma__queue *queue, size_t n, void *const *ptrs, const onuma_access *modes);
+onuma_result onuma__sync_submitted(onuma__queue *queue, const onuma_native_event *done);
+onuma_result onuma__sync_host_acquire(void *ptr, size_t size, onuma_access mode, uint64_t timeout_ns);
+onuma_result onuma__sync_host_release(void *ptr, size_t size, onuma_access mode);
+
+/* ---- views */
+onuma_result onuma__view_get(void *ptr, onuma__device *device, onuma_api api, onuma_view *out);
+onuma_result onuma__view_release(onuma_view *view);
+
+#endif
