@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+# A thin front of CMake's presets (CMakePresets.json), for people who would rather type `make`.
+#
+#   make              build/release/opennuma and the library
+#   make demo         sharing between CPU and device, shown and measured on this machine
+#   make test         everything that CI checks (see docs/testing.md)
+#   make bench        the benchmarks
+#   make format       clang-format over the sources
+#   make install      to PREFIX (/usr/local), or below DESTDIR
+#   make clean        remove what was built; `make distclean` removes the test stacks too
+#   make debug, asan, tsan, clang, coverage: build that preset
+#
+# DEMO_FLAGS and BENCH_FLAGS are handed to the commands: make demo DEMO_FLAGS="--device opencl:0 --json"
+
+PRESETS := release debug asan tsan clang coverage
+PREFIX  ?= /usr/local
+
+all: release
+
+# setup.sh returns at once when nothing is missing.
+$(PRESETS): setup-build
+	@cmake --preset $@ --log-level=WARNING
+	cmake --build --preset $@
+
+setup-build:
+	@scripts/setup.sh --check build
+setup-demo:
+	@scripts/setup.sh demo
+
+demo: setup-demo
+	@$(MAKE) --no-print-directory release
+	build/release/opennuma demo $(DEMO_FLAGS)
+
+test:
+	@scripts/setup.sh test
+	@scripts/test.sh
+
+bench: release
+	build/release/opennuma bench $(BENCH_FLAGS)
+
+format:
+	@scripts/check-format.sh --fix
+
+install: release
+	cmake --install build/release --prefix "$(PREFIX)"
+
+clean:
+	@for d in build/*; do [ "$$d" = build/stacks ] || rm -rf "$$d"; done
+distclean:
+	rm -rf build
+
+.PHONY: all $(PRESETS) setup-build setup-demo demo test bench format install clean distclean

@@ -1,0 +1,227 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Install what building, demonstrating or testing OpenNUMA needs and this machine lacks.
+#
+#   scripts/setup.sh [--check] build|demo|test
+#
+#   build   a compiler, CMake and the headers: enough for `make`
+#   demo    that, and an OpenCL device if there is none yet (PoCL, which runs on the CPU)
+#   test    that, and the test libraries, four OpenCL stacks, the linters
+#   --check only say what is missing; exit status 1 if anything is
+#
+# Looking first costs a fraction of a second, so the make targets run this every time. On Debian and
+# Ubuntu it installs: as root, or through sudo where that asks for no password. Else it prints the
+# command to give. On other systems it names the packages.
+#
+# OPENNUMA_STACKS: where Intel's runtime goes (build/stacks), to share it between clones.
+set -euo pipefail
+umask 022
+root=$(cd "$(dirname "$0")/.." && pwd)
+stacks=$(realpath -m "${OPENNUMA_STACKS:-$root/build/stacks}")
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+die() { say "$*"; exit 1; }
+
+check=
+[ "${1:-}" = --check ] && { check=yes; shift; }
+set_name=${1:-test}
+case $set_name in
+    build) sets=" build " ;;
+    demo)  sets=" build demo " ;;
+    test)  sets=" build demo test " ;;
+    *)     sed -n '3,18s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+esac
+
+# ------------------------------------------------------------------ probes
+# Each answers one question about this machine, quickly and without side effects.
+
+command_runs() { command -v "$1" >/dev/null && "$1" --version >/dev/null 2>&1; }
+
+cmake_new_enough() {
+    command -v cmake >/dev/null || return 1
+    local version
+    version=$(cmake --version 2>/dev/null | sed -n '1s/[^0-9]*\([0-9.]*\).*/\1/p')
+    [ -n "$version" ] && [ "$(printf '%s\n3.25\n' "$version" | sort -V | head -1)" = 3.25 ]
+}
+
+header_exists() {
+    local directory
+    for directory in /usr/include /usr/local/include /usr/include/"$(uname -m)"-linux-gnu; do
+        [ -e "$directory/$1" ] && return 0
+    done
+    return 1
+}
+
+# The loader by the name that the library opens.
+library_exists() {
+    local directory
+    for directory in /usr/lib /usr/lib64 /usr/local/lib /usr/lib/"$(uname -m)"-linux-gnu; do
+        [ -e "$directory/$1" ] && return 0
+    done
+    ldconfig -p 2>/dev/null | grep -qF "$1 "
+}
+
+icd_exists() { [ -e "/etc/OpenCL/vendors/$1" ]; }
+
+# Mesa's drivers show no device on most machines unless they are asked to, so they do not count.
+opencl_device_likely() {
+    [ -n "${OCL_ICD_VENDORS:-}${OCL_ICD_FILENAMES:-}" ] && return 0
+    local icd
+    for icd in /etc/OpenCL/vendors/*.icd; do
+        case $icd in */mesa.icd|*/rusticl.icd|*'/*.icd') ;; *) return 0 ;; esac
+    done
+    return 1
+}
+
+# PATH may have a python3 that lacks these modules; the system's own is looked at too.
+python_with_venv() {
+    local candidate
+    for candidate in /usr/bin/python3 python3; do
+        if command -v "$candidate" >/dev/null && "$candidate" -c 'import venv, ensurepip' 2>/dev/null; then
+            echo "$candidate"
+            return 0
+        fi
+    done
+    return 1
+}
+
+# ------------------------------------------------------------------- needs
+# set | probe | Debian and Ubuntu | Fedora | Arch
+needs() {
+    cat <<'TABLE'
+build|command_runs make|make|make|make
+build|command_runs cc|gcc libc6-dev|gcc|gcc
+build|cmake_new_enough|cmake|cmake|cmake
+build|command_runs ninja|ninja-build|ninja-build|ninja
+build|header_exists zlib.h|zlib1g-dev|zlib-ng-compat-devel|zlib
+build|header_exists cjson/cJSON.h|libcjson-dev|cjson-devel|cjson
+build|header_exists CL/cl.h|opencl-c-headers|opencl-headers|opencl-headers
+demo|library_exists libOpenCL.so.1|ocl-icd-libopencl1|ocl-icd|ocl-icd
+demo|opencl_device_likely|pocl-opencl-icd|pocl|pocl
+test|command_runs git|git|git|git
+test|command_runs gcc|gcc|gcc|gcc
+test|command_runs clang|clang|clang|clang
+test|command_runs clang-format|clang-format|clang-tools-extra|clang
+test|command_runs clang-tidy|clang-tidy|clang-tools-extra|clang
+test|command_runs pkg-config|pkg-config|pkgconf-pkg-config|pkgconf
+test|header_exists cmocka.h|libcmocka-dev|libcmocka-devel|cmocka
+test|icd_exists pocl.icd|pocl-opencl-icd|pocl|pocl
+test|icd_exists rusticl.icd|mesa-opencl-icd|mesa-libOpenCL|opencl-mesa
+test|command_runs oclgrind|oclgrind|oclgrind|oclgrind
+test|command_runs clinfo|clinfo|clinfo|clinfo
+test|python_with_venv|python3 python3-venv|python3|python
+test|command_runs x86_64-w64-mingw32-gcc|gcc-mingw-w64-x86-64|mingw64-gcc|mingw-w64-gcc
+TABLE
+}
+
+# Prints the packages of one column (3 Debian, 4 Fedora, 5 Arch) whose probe says no.
+missing_packages() {
+    local set probe debian fedora arch
+    needs | while IFS='|' read -r set probe debian fedora arch; do
+        [[ $sets == *" $set "* ]] || continue
+        # shellcheck disable=SC2086 # a probe is a function and its argument
+        $probe >/dev/null && continue
+        case $1 in 3) echo "$debian" ;; 4) echo "$fedora" ;; 5) echo "$arch" ;; esac
+    done | tr ' ' '\n' | sort -u | tr '\n' ' ' | sed 's/ $//'
+}
+
+system_kind() {
+    local ID= ID_LIKE=
+    # shellcheck disable=SC1091
+    [ -r /etc/os-release ] && . /etc/os-release
+    case " $ID $ID_LIKE " in
+        *" debian "*|*" ubuntu "*) echo debian ;;
+        *" fedora "*|*" rhel "*)   echo fedora ;;
+        *" arch "*)                echo arch ;;
+        *)                         echo other ;;
+    esac
+}
+
+install_with_apt() {
+    local packages=$1 elevate=()
+    local options=(-y --no-install-recommends -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3)
+    local by_hand="apt-get update && apt-get install -y --no-install-recommends $packages"
+    if [ "$(id -u)" != 0 ]; then
+        if command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
+            elevate=(sudo -n)
+        else
+            say "these packages are missing; give this command as root, then run make again:"
+            say "    $by_hand"
+            exit 1
+        fi
+    fi
+    say "installing with apt-get: $packages"
+    # sudo drops the environment, so that debconf's setting goes through env.
+    "${elevate[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update -qq </dev/null >&2
+    # shellcheck disable=SC2086 # a list of packages
+    "${elevate[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qq "${options[@]}" $packages </dev/null >&2
+    hash -r
+}
+
+install_packages() {
+    local kind packages
+    kind=$(system_kind)
+    case $kind in
+        fedora) packages=$(missing_packages 4) ;;
+        arch)   packages=$(missing_packages 5) ;;
+        *)      packages=$(missing_packages 3) ;;
+    esac
+    [ -n "$packages" ] || return 0
+    [ -z "$check" ] || die "missing packages: $packages (scripts/setup.sh $set_name installs them)"
+    case $kind in
+        debian) install_with_apt "$packages" ;;
+        fedora) die "please install these packages, then run make again: sudo dnf install $packages" ;;
+        arch)   die "please install these packages, then run make again: sudo pacman -S $packages" ;;
+        *)      die "please install what these packages of Debian hold, then run make again: $packages" ;;
+    esac
+    packages=$(missing_packages 3)
+    [ -z "$packages" ] && return
+    cmake_new_enough || say "CMake 3.25 or newer is needed and this system's package is older: pipx install cmake"
+    die "installed, but still missing or not working: $packages"
+}
+
+# ---------------------------------------------------- Intel's OpenCL for CPUs
+# Not in Debian. The wheels hold plain libraries; the .icd file among them names a path on the machine
+# that built it, so we write our own. The .icd comes last: it stands for a complete installation.
+intel_is_installed() {
+    local library="$stacks/intel/lib/libintelocl.so"
+    [ "$(cat "$stacks/intel/intel.icd" 2>/dev/null)" = "$library" ] && [ -e "$library" ] &&
+        cmp -s "$root/scripts/intel-opencl.txt" "$stacks/intel/requirements.txt"
+}
+
+install_intel() {
+    if [ "$(uname -m)" != x86_64 ]; then
+        say "Intel's OpenCL runtime exists for x86-64 only; its tests cannot run here"
+        return 0
+    fi
+    intel_is_installed && return 0
+    [ -z "$check" ] || die "missing: Intel's OpenCL runtime in $stacks/intel (scripts/setup.sh test installs it)"
+
+    mkdir -p "$stacks"
+    exec 9>"$stacks/.lock"
+    flock 9
+    intel_is_installed && return 0
+    local intel="$stacks/intel"
+    say "installing Intel's OpenCL runtime (a download of 240 MB, from PyPI) into $intel"
+    rm -rf "$intel"
+    "$(python_with_venv)" -m venv "$intel"
+    "$intel/bin/python" -m pip install --quiet --no-input --disable-pip-version-check --only-binary :all: \
+        --require-hashes -r "$root/scripts/intel-opencl.txt" </dev/null >&2
+
+    # The wheels carry each library two or three times, for want of symbolic links: 400 MB given back.
+    local file twin
+    for file in "$intel"/lib/*.so; do
+        for twin in "$file".*; do
+            case $twin in *.py) ;; *) cmp -s "$file" "$twin" && ln -f "$file" "$twin" ;; esac
+        done
+    done
+    cp "$root/scripts/intel-opencl.txt" "$intel/requirements.txt"
+    echo "$intel/lib/libintelocl.so" >"$intel/intel.icd"
+    say "to use it: OCL_ICD_VENDORS=$intel/intel.icd"
+}
+
+install_packages
+if [[ $sets == *" test "* ]]; then
+    install_intel
+fi
