@@ -170,7 +170,7 @@ typedef void onuma_log_callback(void *user, onuma_log_level level, const char *l
 typedef struct onuma_runtime_desc {
     size_t              struct_size;
     const char         *config; /**< "key:value,key:value"; NULL: the environment's OPENNUMA_CONF alone. Keys given here win */
-    onuma_log_callback *log;    /**< NULL: lines go to standard error */
+    onuma_log_callback *log;    /**< NULL: lines go to standard error. With a callback and no "log" key, it gets warnings and errors */
     void               *log_user;
 } onuma_runtime_desc;
 #define ONUMA_RUNTIME_DESC_INIT { sizeof(onuma_runtime_desc), NULL, NULL, NULL }
@@ -373,7 +373,12 @@ ONUMA_API onuma_result onuma_pool_trim(onuma_pool *p, size_t keep_bytes, size_t 
 /** Set the most bytes that may be reserved; 0: none. Below what is reserved now, only growth is refused. */
 ONUMA_API onuma_result onuma_pool_set_limit(onuma_pool *p, size_t reserved_bytes);
 
-/** Asked when an allocation is about to fail: free something and return true to try again. Called with no locks held, never re-entered on one thread. */
+/**
+ * Asked when an allocation is about to fail: free something and return true to
+ * try again. Called with no locks held, never re-entered on one thread; it may
+ * call any function but those that destroy the pool. One that says true 16
+ * times in one allocation without helping is not asked again.
+ */
 typedef bool onuma_oom_handler(void *user, onuma_pool *p, size_t size);
 
 /** Set or clear (NULL) the handler. */

@@ -20,6 +20,7 @@ typedef struct onuma__device {
     const onuma__log       *log;      /* the runtime's */
     const onuma__config    *config;   /* the runtime's */
     onuma_device           *handle;   /* what the user holds; set by the api layer */
+    uint64_t                generation; /* of the process that made it (onuma__os_process_generation); set with the handle */
     bool                    adopted;  /* the caller releases it; counted */
     onuma__os_lock          lock;     /* guards opening */
     _Atomic(onuma_backend_device *) backend; /* NULL until opened; then constant. Acquire/release with `info` */

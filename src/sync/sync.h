@@ -45,6 +45,14 @@ onuma_result onuma__queue_wait(onuma__queue *queue, onuma__queue *on, const onum
 /* At the end of a runtime: queues of these devices are dropped, with their last markers waited for up to the deadline. */
 void onuma__queues_drop_device(onuma__device *device, uint64_t timeout_ns);
 
+/*
+ * The live block at `base` (just allocated, its pointer not yet given to anyone) counts as used by `queue` until it
+ * is freed, whatever queue it is freed on: the free is parked behind a marker of `queue` taken then. For blocks whose
+ * tag does not say so by itself: the queue is unordered, or the block was allocated under tag 0 because the CPU
+ * writes to it first. It announces no access: host accesses and uses never wait for it.
+ */
+onuma_result onuma__sync_bind(onuma__queue *queue, void *base);
+
 /* ---- frees */
 
 /* The whole way of a free. DOUBLE_FREE, INVALID_POINTER as from the engine. Never blocks. */
