@@ -24,10 +24,22 @@
     X(pool_cache,     "pool.cache",     SIZE, "4m", "most bytes of free small blocks that one thread keeps per pool")
 /* clang-format on */
 
+/* Each key's place in the list. */
+enum {
+#define ONUMA__X(field, name, type, fallback, help) ONUMA__CONFIG_KEY_##field,
+    ONUMA__CONFIG_KEYS(ONUMA__X)
+#undef ONUMA__X
+    ONUMA__CONFIG_KEY_COUNT
+};
+
+#define ONUMA__CONFIG_TEXT_BYTES 24 /* holds any number and the longest word */
+
 typedef struct onuma__config {
 #define ONUMA__X(field, name, type, fallback, help) uint64_t field;
     ONUMA__CONFIG_KEYS(ONUMA__X)
 #undef ONUMA__X
+    /* The values once more, as text, so that onuma__config_text can hand out pointers that live as long as the config. */
+    char text[ONUMA__CONFIG_KEY_COUNT][ONUMA__CONFIG_TEXT_BYTES];
 } onuma__config;
 
 /* The words of CHOICE keys, in the order they are listed there. */
@@ -45,5 +57,11 @@ void onuma__config_init(onuma__config *config);
  * `origin` names the text's source in that message ("OPENNUMA_CONF").
  */
 onuma_result onuma__config_parse(onuma__config *config, const char *text, const char *origin);
+
+/* A key's value as text: the word, or the number of bytes or ns. Lives as long as `config`. NULL: there is no such key. */
+const char *onuma__config_text(const onuma__config *config, const char *key);
+
+/* Read one value of a type ("bool", "size", "time" or "a|b|c"). false, and *value untouched, if it is not one. */
+bool onuma__config_value(const char *type, const char *text, size_t length, uint64_t *value);
 
 #endif

@@ -30,8 +30,8 @@ onuma_result onuma__fail(onuma_result r, const char *format, ...) ONUMA__PRINTF(
 /*
  * The thread's text buffer of ONUMA__DETAIL_BYTES. Base sits below the system
  * layer and so cannot make thread-local storage itself: this is the one thing
- * it asks of that layer (src/os implements it). Never NULL: when memory is out,
- * threads share one static buffer rather than lose the result code.
+ * it asks of that layer (src/os implements it). NULL when memory is out: the
+ * detail is then lost, the result code never.
  */
 char *onuma__thread_text(void);
 

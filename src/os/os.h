@@ -43,7 +43,7 @@ onuma_result onuma__os_commit(void *p, size_t size);
 /* Give the memory back, keep the addresses; touching them faults again; recommitted pages are zero. */
 onuma_result onuma__os_decommit(void *p, size_t size);
 
-/* Give back a whole reservation, committed or not. `size` as reserved. */
+/* Give back a whole reservation or map, committed or not. `size` as it was asked for. */
 void onuma__os_release(void *p, size_t size);
 
 typedef enum { ONUMA__PROTECT_NONE, ONUMA__PROTECT_READ, ONUMA__PROTECT_READ_WRITE } onuma__os_protection;
@@ -76,7 +76,10 @@ void onuma__os_lock_acquire(onuma__os_lock *lock);
 bool onuma__os_lock_try(onuma__os_lock *lock);
 void onuma__os_lock_release(onuma__os_lock *lock);
 
-/* Run `fn` once in the process, whatever threads race to it. Zero-initialised control word. */
+/*
+ * Run `fn` once in the process, whatever threads race to it. Zero-initialised control word. A child forked while
+ * another thread was in `fn` runs it again, so it must stand being cut short.
+ */
 typedef struct onuma__os_once { _Atomic uint32_t state; } onuma__os_once;
 void onuma__os_once_run(onuma__os_once *once, void (*fn)(void));
 
@@ -92,7 +95,11 @@ typedef struct onuma__os_thread {
     uint32_t in_handler; /* src/policy: depth of user handlers on this thread's stack */
 } onuma__os_thread;
 
-/* The calling thread's. Never NULL (if a system cannot make one, a shared last resort with number 0 whose heaps must stay NULL). */
+/*
+ * The calling thread's. Never NULL. Number 0: the system could not promise to call the exit hook (or make a state at
+ * all, and this is a shared last resort), so nothing may be kept in it. A thread whose other exit handlers use the
+ * library after the hook has run gets a new number, and the hook runs again.
+ */
 #if defined(__linux__) && defined(__GLIBC__)
 extern _Thread_local onuma__os_thread onuma__os_this_thread __attribute__((tls_model("initial-exec"), visibility("hidden")));
 onuma__os_thread *onuma__os_thread_first(void); /* gives a new thread its number and arms the exit hook */
@@ -123,11 +130,13 @@ uint64_t onuma__os_process_generation(void);
 /*
  * All other threads of the process pass a full memory barrier before this returns: the slow half of an
  * asymmetric guard, whose fast half is then a compiler barrier. false: the system cannot, and both sides need
- * real fences (onuma__os_light_barrier does the right one).
+ * real fences (onuma__os_light_barrier does the right one). Where the abilities promise it, false means that the
+ * system refused this once (a filter set up since): whoever called must then leave the guarded state alone.
  */
 bool onuma__os_barrier_all(void);
 static inline void onuma__os_light_barrier(void) {
-    if (ONUMA__LIKELY(onuma__os_has_barrier_all))
+    /* Relaxed: whoever still reads false runs the real fence, which pairs with either slow half. */
+    if (ONUMA__LIKELY(__atomic_load_n(&onuma__os_has_barrier_all, __ATOMIC_RELAXED)))
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
     else
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -137,7 +146,7 @@ void onuma__os_yield(void);
 void onuma__os_sleep(uint64_t ns);
 uint64_t onuma__os_now(void); /* monotonic, ns */
 
-/* A thread of the library's own, with all signals blocked. */
+/* A thread of the library's own, with all signals blocked but those of its own faults. */
 typedef struct onuma__os_worker onuma__os_worker;
 onuma_result onuma__os_worker_start(void (*fn)(void *), void *argument, onuma__os_worker **out);
 void         onuma__os_worker_join(onuma__os_worker *worker); /* waits for it to return; NULL ok */

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of this folder share among themselves. */
+#ifndef ONUMA_OS_PRIVATE_H
+#define ONUMA_OS_PRIVATE_H
+
+#include "os/os.h"
+
+/* Whether [p, p+size) is whole pages that do not wrap around; else INTERNAL with `what` in the detail. */
+onuma_result onuma__os_check_pages(const char *what, const void *p, size_t size);
+
+/* Likewise for a reservation's size and alignment; *align becomes at least the granule. */
+onuma_result onuma__os_check_reserve(const char *what, size_t size, size_t *align);
+
+/* Whether a driver's library may be looked for under this name: a bare file name, no path. */
+bool onuma__os_is_bare_name(const char *name);
+
+/* The exit hook that was set, called and forgotten state by state: hands `t` to it, frees the text, zeroes *t. */
+void onuma__os_thread_finish(onuma__os_thread *t);
+
+/* The next thread number: 1, 2, ... */
+uint64_t onuma__os_thread_next_number(void);
+
+/* The system's own text for an error number (errno; GetLastError on Windows). */
+typedef struct onuma__os_error {
+    char text[160];
+} onuma__os_error;
+onuma__os_error onuma__os_error_text(unsigned long code);
+
+#endif
