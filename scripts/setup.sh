@@ -151,11 +151,15 @@ install_with_apt() {
             exit 1
         fi
     fi
-    say "installing with apt-get: $packages"
-    # sudo drops the environment, so that debconf's setting goes through env.
-    "${elevate[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update -qq </dev/null >&2
-    # shellcheck disable=SC2086 # a list of packages
-    "${elevate[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qq "${options[@]}" $packages </dev/null >&2
+    local log="$root/build/setup.log"
+    mkdir -p "$root/build"
+    say "installing with apt-get (output in $log): $packages"
+    # sudo drops the environment, so debconf's setting goes through env.
+    {
+        "${elevate[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update -qq
+        # shellcheck disable=SC2086 # a list of packages
+        "${elevate[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qq "${options[@]}" $packages
+    } </dev/null >"$log" 2>&1 || { tail -20 "$log" >&2; die "apt-get failed; its whole output is in $log"; }
     hash -r
 }
 
