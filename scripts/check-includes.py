@@ -80,8 +80,6 @@ def violations(path):
             yield f"{where}: may not include {name}: drivers are for src/backend/ alone"
         if in_source and SYSTEM.match(name) and path.parts[1] != "os":
             yield f"{where}: may not include {name}: the operating system is for src/os/ alone"
-        if path.parts[0] == "include" and style == '"':
-            yield f"{where}: public headers name each other in angle brackets: <{name}>"
 
 
 def main():

@@ -29,7 +29,7 @@ enum {
 #define ONUMA__X(field, name, type, fallback, help) ONUMA__CONFIG_KEY_##field,
     ONUMA__CONFIG_KEYS(ONUMA__X)
 #undef ONUMA__X
-    ONUMA__CONFIG_KEY_COUNT
+        ONUMA__CONFIG_KEY_COUNT
 };
 
 #define ONUMA__CONFIG_TEXT_BYTES 24 /* holds any number and the longest word */

@@ -7,9 +7,9 @@
 
 /* A runtime's log. Set up once, read-only afterwards, so it needs no lock. */
 typedef struct onuma__log {
-    onuma_log_level     level;
+    onuma_log_level level;
     onuma_log_callback *callback; /* NULL: standard error */
-    void               *user;
+    void *user;
 } onuma__log;
 
 /* Formats "opennuma: " and the message, and hands it on if `level` is within the log's. NULL log: nothing. */

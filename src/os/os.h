@@ -20,9 +20,9 @@
 /* ------------------------------------------------------------ virtual memory */
 
 typedef struct onuma__os_abilities {
-    size_t page_size;          /* of mappings */
-    size_t reserve_granule;    /* reservations start on it (64 KiB on Windows) */
-    bool   asymmetric_barrier; /* onuma__os_barrier_all works (membarrier; FlushProcessWriteBuffers) */
+    size_t page_size;        /* of mappings */
+    size_t reserve_granule;  /* reservations start on it (64 KiB on Windows) */
+    bool asymmetric_barrier; /* onuma__os_barrier_all works (membarrier; FlushProcessWriteBuffers) */
 } onuma__os_abilities;
 
 /* Read once, at the first call; then constant. Thread-safe. */
@@ -80,7 +80,9 @@ void onuma__os_lock_release(onuma__os_lock *lock);
  * Run `fn` once in the process, whatever threads race to it. Zero-initialised control word. A child forked while
  * another thread was in `fn` runs it again, so it must stand being cut short.
  */
-typedef struct onuma__os_once { _Atomic uint32_t state; } onuma__os_once;
+typedef struct onuma__os_once {
+    _Atomic uint32_t state;
+} onuma__os_once;
 void onuma__os_once_run(onuma__os_once *once, void (*fn)(void));
 
 /*
@@ -89,9 +91,9 @@ void onuma__os_once_run(onuma__os_once *once, void (*fn)(void));
  * is to work; elsewhere it hangs off a slot. Zero in a new thread.
  */
 typedef struct onuma__os_thread {
-    void    *heaps;   /* src/pool: the thread's slab caches */
-    char    *text;    /* src/base: the error detail */
-    uint64_t number;  /* 1, 2, ... in order of first use; never reused */
+    void *heaps;         /* src/pool: the thread's slab caches */
+    char *text;          /* src/base: the error detail */
+    uint64_t number;     /* 1, 2, ... in order of first use; never reused */
     uint32_t in_handler; /* src/policy: depth of user handlers on this thread's stack */
 } onuma__os_thread;
 
@@ -101,7 +103,8 @@ typedef struct onuma__os_thread {
  * library after the hook has run gets a new number, and the hook runs again.
  */
 #if defined(__linux__) && defined(__GLIBC__)
-extern _Thread_local onuma__os_thread onuma__os_this_thread __attribute__((tls_model("initial-exec"), visibility("hidden")));
+extern _Thread_local onuma__os_thread onuma__os_this_thread
+    __attribute__((tls_model("initial-exec"), visibility("hidden")));
 onuma__os_thread *onuma__os_thread_first(void); /* gives a new thread its number and arms the exit hook */
 static inline onuma__os_thread *onuma__os_thread_get(void) {
     onuma__os_thread *t = &onuma__os_this_thread;
@@ -149,7 +152,7 @@ uint64_t onuma__os_now(void); /* monotonic, ns */
 /* A thread of the library's own, with all signals blocked but those of its own faults. */
 typedef struct onuma__os_worker onuma__os_worker;
 onuma_result onuma__os_worker_start(void (*fn)(void *), void *argument, onuma__os_worker **out);
-void         onuma__os_worker_join(onuma__os_worker *worker); /* waits for it to return; NULL ok */
+void onuma__os_worker_join(onuma__os_worker *worker); /* waits for it to return; NULL ok */
 
 /* -------------------------------------------------------- drivers, environment */
 

@@ -12,16 +12,17 @@
 #include "track/track.h"
 
 typedef struct onuma__pool {
-    onuma__owner     owner;  /* first: sync sees the pool through it */
-    char             name[64];
-    bool             simulate;
-    onuma__sites    *sites;  /* NULL unless track:full */
-    _Atomic size_t   limit;  /* bytes; 0: none. Relaxed: a changed limit may be seen late */
-    _Atomic size_t   reserved; /* bytes held from the backend; admission is a compare-exchange, so it never exceeds the limit */
+    onuma__owner owner; /* first: sync sees the pool through it */
+    char name[64];
+    bool simulate;
+    onuma__sites *sites;  /* NULL unless track:full */
+    _Atomic size_t limit; /* bytes; 0: none. Relaxed: a changed limit may be seen late */
+    _Atomic size_t
+        reserved; /* bytes held from the backend; admission is a compare-exchange, so it never exceeds the limit */
     _Atomic uint64_t oom_retry_count, alloc_failure_count; /* relaxed counters */
-    onuma__os_lock   handler_lock; /* guards the two below; not held while the handler runs */
+    onuma__os_lock handler_lock;                           /* guards the two below; not held while the handler runs */
     onuma_oom_handler *handler;
-    void             *handler_user;
+    void *handler_user;
 } onuma__pool;
 
 onuma_result onuma__pool_create(onuma__device *device, const onuma_pool_desc *desc, onuma__pool **out);
@@ -31,13 +32,14 @@ onuma_result onuma__pool_destroy(onuma__pool *pool);
 void onuma__pool_destroy_forced(onuma__pool *pool, uint64_t timeout_ns);
 
 /* caller: return address into the program, for the leak report. */
-onuma_result onuma__pool_alloc(onuma__pool *pool, size_t size, size_t align, onuma__queue *queue, void *caller, void **out);
+onuma_result onuma__pool_alloc(onuma__pool *pool, size_t size, size_t align, onuma__queue *queue, void *caller,
+                               void **out);
 onuma_result onuma__pool_realloc(void *ptr, size_t size, onuma__queue *queue, void *caller, void **out);
-size_t       onuma__pool_trim(onuma__pool *pool, size_t keep);
-void         onuma__pool_get_stats(onuma__pool *pool, onuma_pool_stats *out);
-void         onuma__pool_reset_peak(onuma__pool *pool);
+size_t onuma__pool_trim(onuma__pool *pool, size_t keep);
+void onuma__pool_get_stats(onuma__pool *pool, onuma_pool_stats *out);
+void onuma__pool_reset_peak(onuma__pool *pool);
 /* Live blocks to the log. Returns how many there are. */
-uint64_t     onuma__pool_report_leaks(onuma__pool *pool);
+uint64_t onuma__pool_report_leaks(onuma__pool *pool);
 
 onuma_result onuma__import(onuma__device *device, void *host, size_t size, const onuma_import_desc *desc, void **out);
 

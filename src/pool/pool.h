@@ -31,14 +31,14 @@ typedef uint32_t onuma__tag;
 typedef struct onuma__engine onuma__engine;
 
 typedef struct onuma__engine_desc {
-    onuma__source source;        /* copied */
-    onuma_source  mode;          /* RANGE or SEGMENTS */
-    size_t        alignment;     /* every block's at least; a power of two, at least 16 */
-    size_t        segment_bytes; /* ordinary segments; 0: the engine's choice */
-    size_t        max_segment;   /* a source's largest; 0: none */
-    size_t        cache_bytes;   /* most free small-block bytes one thread keeps */
-    bool          exact_peaks;   /* in_use and requested peaks exact: an atomic for every call */
-    void         *owner;         /* the pool object above; given back by onuma__engine_find */
+    onuma__source source; /* copied */
+    onuma_source mode;    /* RANGE or SEGMENTS */
+    size_t alignment;     /* every block's at least; a power of two, at least 16 */
+    size_t segment_bytes; /* ordinary segments; 0: the engine's choice */
+    size_t max_segment;   /* a source's largest; 0: none */
+    size_t cache_bytes;   /* most free small-block bytes one thread keeps */
+    bool exact_peaks;     /* in_use and requested peaks exact: an atomic for every call */
+    void *owner;          /* the pool object above; given back by onuma__engine_find */
 } onuma__engine_desc;
 
 onuma_result onuma__engine_create(const onuma__engine_desc *desc, onuma__engine **out);
@@ -66,14 +66,14 @@ onuma_result onuma__engine_free(void *ptr, onuma__tag tag, onuma__engine **engin
 void onuma__engine_release(onuma__engine *engine, void *ptr);
 
 typedef struct onuma__block {
-    void              *base;
-    size_t             size, requested;
-    onuma__engine     *engine;  /* NULL for an import */
-    void              *owner;   /* the engine's owner, or what the import was registered with */
-    const onuma__span *span;    /* where it lies; valid while the block lives */
-    size_t             offset;  /* of base in the span */
-    onuma__tag         tag;     /* allocated under */
-    bool               special; /* side records exist */
+    void *base;
+    size_t size, requested;
+    onuma__engine *engine;   /* NULL for an import */
+    void *owner;             /* the engine's owner, or what the import was registered with */
+    const onuma__span *span; /* where it lies; valid while the block lives */
+    size_t offset;           /* of base in the span */
+    onuma__tag tag;          /* allocated under */
+    bool special;            /* side records exist */
 } onuma__block;
 
 /* The live block that holds `ptr`, interior pointers too. INVALID_POINTER otherwise (held blocks are not live). */
@@ -93,7 +93,7 @@ void onuma__engine_walk(onuma__engine *engine, bool (*fn)(void *user, const onum
 /* Memory that no engine manages, as a block: found by find, held by free. CONFLICT if it overlaps a live block or
  * import. `span` and `owner` are kept. */
 onuma_result onuma__import_add(void *base, size_t size, const onuma__span *span, void *owner);
-void         onuma__import_remove(void *base); /* live or held */
+void onuma__import_remove(void *base); /* live or held */
 
 /* --------------------------------------------------------- tags, room */
 

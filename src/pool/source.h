@@ -12,9 +12,9 @@
 #include "base/result.h"
 
 typedef struct onuma__span {
-    void  *base;
+    void *base;
     size_t size;
-    void  *own; /* the source's */
+    void *own; /* the source's */
 } onuma__span;
 
 typedef struct onuma__source {

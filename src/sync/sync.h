@@ -17,9 +17,9 @@
 typedef struct onuma__owner {
     onuma__device *device;
     onuma__engine *engine; /* NULL for an import */
-    onuma_kind     kind;
-    bool           read_only;
-    onuma_pool    *handle; /* NULL for an import */
+    onuma_kind kind;
+    bool read_only;
+    onuma_pool *handle; /* NULL for an import */
     /* The backend's segment behind a span of this owner; NULL if there is no memory behind (simulation). */
     const onuma_segment *(*segment)(const onuma__span *span);
     /* A held block of this owner is gone for good; NULL for pools. Called with no locks held. */
@@ -30,10 +30,10 @@ typedef struct onuma__owner {
 typedef struct onuma__queue onuma__queue;
 struct onuma__queue {
     onuma__device *device;
-    onuma_api      api;
-    uint64_t       native;
-    onuma_queue    *handle; /* what the user holds; set by the api layer */
-    onuma__tag      tag;    /* not 0 if in order: its own; 0 if unordered */
+    onuma_api api;
+    uint64_t native;
+    onuma_queue *handle; /* what the user holds; set by the api layer */
+    onuma__tag tag;      /* not 0 if in order: its own; 0 if unordered */
     /* the rest belongs to src/sync/queue.c */
 };
 
