@@ -28,6 +28,10 @@ enum {
 };
 
 typedef uint32_t onuma__tag;
+
+/* No queue's number: passed to onuma__engine_free it differs from every block's tag, so the free is always held. */
+#define ONUMA__TAG_HOLD UINT32_MAX
+
 typedef struct onuma__engine onuma__engine;
 
 typedef struct onuma__engine_desc {
@@ -78,6 +82,10 @@ typedef struct onuma__block {
 
 /* The live block that holds `ptr`, interior pointers too. INVALID_POINTER otherwise (held blocks are not live). */
 onuma_result onuma__engine_find(const void *ptr, onuma__block *out);
+
+/* The same for a block that is held: from ONUMA__HELD until its release (or onuma__import_remove), when only the
+ * caller of onuma__engine_free knows of it. `base` exactly. INVALID_POINTER if it is not held. */
+onuma_result onuma__engine_find_held(const void *base, onuma__block *out);
 
 /* Side records exist (or no longer do) for the live block at `base`: frees of it become held. */
 onuma_result onuma__engine_set_special(void *base, bool special);

@@ -33,8 +33,9 @@ struct onuma__queue {
     onuma_api api;
     uint64_t native;
     onuma_queue *handle; /* what the user holds; set by the api layer */
-    onuma__tag tag;      /* not 0 if in order: its own; 0 if unordered */
-    /* the rest belongs to src/sync/queue.c */
+    onuma__tag tag;      /* its own number, never 0: blocks are allocated under it. Only an in-order queue's is freed
+                            under; what is freed on an unordered one is held until a marker has passed */
+    /* the rest is src/sync/queue.c's */
 };
 
 onuma_result onuma__queue_wrap(onuma__device *device, onuma_api api, uint64_t native, const onuma_queue_desc *desc,
@@ -57,6 +58,8 @@ onuma_result onuma__sync_bind(onuma__queue *queue, void *base);
 
 /* The whole way of a free. DOUBLE_FREE, INVALID_POINTER as from the engine. Never blocks. */
 onuma_result onuma__sync_free(void *ptr, onuma__queue *queue);
+/* An allocation with a queue was served by this engine: its frees on the queue will need markers. Nearly free once known. */
+void onuma__sync_note(onuma__engine *engine, onuma__queue *queue);
 /* Ask the drivers how far they are, finish what has passed for this engine. Returns whether anything became reusable. No lock may be held. */
 bool onuma__sync_poll(onuma__engine *engine);
 /* As poll, but waits until something does or the time is over. */
