@@ -15,7 +15,10 @@
 typedef void hook(void);
 
 /* Stored with release, loaded with acquire: a hook may rely on what was set up before it was set. */
-static hook *_Atomic hook_before, *_Atomic hook_parent, *_Atomic hook_child;
+typedef struct hooks {
+    hook *_Atomic before, *_Atomic parent, *_Atomic child;
+} hooks;
+static hooks all_hooks[ONUMA__OS_FORK_ORDERS];
 
 static _Atomic uint64_t generation = 1; /* relaxed: changed where only one thread exists */
 static bool unhooked;                   /* written while loading only */
@@ -26,26 +29,32 @@ static void run(hook *_Atomic *which) {
 }
 
 static void before(void) {
-    run(&hook_before);
+    for (size_t order = ONUMA__OS_FORK_ORDERS; order-- > 0;)
+        run(&all_hooks[order].before);
 }
 
 static void parent(void) {
-    run(&hook_parent);
+    for (size_t order = 0; order < ONUMA__OS_FORK_ORDERS; order++)
+        run(&all_hooks[order].parent);
 }
 
 static void child(void) {
     atomic_fetch_add_explicit(&generation, 1, memory_order_relaxed);
-    run(&hook_child);
+    for (size_t order = 0; order < ONUMA__OS_FORK_ORDERS; order++)
+        run(&all_hooks[order].child);
 }
 
 __attribute__((constructor)) static void watch_forks(void) {
     unhooked = pthread_atfork(before, parent, child) != 0;
 }
 
-void onuma__os_at_fork(void (*fn_before)(void), void (*fn_parent)(void), void (*fn_child)(void)) {
-    atomic_store_explicit(&hook_parent, fn_parent, memory_order_release);
-    atomic_store_explicit(&hook_child, fn_child, memory_order_release);
-    atomic_store_explicit(&hook_before, fn_before, memory_order_release);
+void onuma__os_at_fork(unsigned order, void (*fn_before)(void), void (*fn_parent)(void), void (*fn_child)(void)) {
+    if (order >= ONUMA__OS_FORK_ORDERS) return;
+    /* `before` last: a fork meanwhile that does not run it runs the others, which then release locks that nobody
+     * took; so each layer sets its hooks before its locks can be used. */
+    atomic_store_explicit(&all_hooks[order].parent, fn_parent, memory_order_release);
+    atomic_store_explicit(&all_hooks[order].child, fn_child, memory_order_release);
+    atomic_store_explicit(&all_hooks[order].before, fn_before, memory_order_release);
 }
 
 uint64_t onuma__os_process_generation(void) {

@@ -123,9 +123,12 @@ void onuma__os_on_thread_exit(void (*fn)(onuma__os_thread *));
 
 /*
  * Called around fork() on systems that have it: before (take the locks, in order), and after in parent and
- * child (release them; in the child, nothing but the calling thread exists). One set of hooks.
+ * child (release them; in the child, nothing but the calling thread exists). One set of hooks for each order below
+ * ONUMA__OS_FORK_ORDERS: `before` runs from the highest order down, the others from the lowest up. A layer that
+ * calls another with its lock held has the higher order: 0 src/pool, 1 src/sync, 2 src/track, 3 src/policy.
  */
-void onuma__os_at_fork(void (*before)(void), void (*parent)(void), void (*child)(void));
+#define ONUMA__OS_FORK_ORDERS 4u
+void onuma__os_at_fork(unsigned order, void (*before)(void), void (*parent)(void), void (*child)(void));
 
 /* Process identity that changes in a forked child; a load, no system call. */
 uint64_t onuma__os_process_generation(void);
@@ -165,6 +168,12 @@ void onuma__os_worker_join(onuma__os_worker *worker); /* waits for it to return;
 void *onuma__os_library_open(const char *name, char *why, size_t why_size);
 void *onuma__os_library_symbol(void *library, const char *name); /* NULL if absent */
 /* Libraries are never closed: drivers leave threads and exit handlers behind. */
+
+/*
+ * A code address for people and for addr2line: "program+0x1234 (function+0x12)" as far as the system tells, at
+ * least the address. Always writes a text.
+ */
+void onuma__os_describe_code(const void *address, char *text, size_t size);
 
 /* The value, or NULL; NULL always where the process runs with more rights than its caller. */
 const char *onuma__os_getenv(const char *name);

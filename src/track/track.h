@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "os/os.h"
 
-/* Where and when blocks were allocated. One per pool, only with track:full. Guarded by a lock of its own. */
+/* Where and when blocks were allocated. One per pool, only with track:full. Any thread may call. */
 typedef struct onuma__sites onuma__sites;
 
 typedef struct onuma__site {
@@ -24,6 +24,7 @@ void onuma__sites_destroy(onuma__sites *sites); /* NULL ok */
 void onuma__sites_add(onuma__sites *sites, const void *block, const onuma__site *site);
 void onuma__sites_remove(onuma__sites *sites, const void *block);
 bool onuma__sites_find(onuma__sites *sites, const void *block, onuma__site *out);
+uint64_t onuma__sites_unknown(onuma__sites *sites); /* how many had no room */
 
 /* Collects leaked blocks and writes the report. */
 #define ONUMA__LEAKS_SHOWN 10
