@@ -8,11 +8,11 @@
 #   make format       clang-format over the sources
 #   make install      to PREFIX (/usr/local), or below DESTDIR
 #   make clean        remove what was built; `make distclean` removes the test stacks too
-#   make debug, asan, tsan, clang, coverage: build that preset
+#   make debug, asan, tsan, clang, windows, coverage: build that preset
 #
 # DEMO_FLAGS and BENCH_FLAGS are handed to the commands: make demo DEMO_FLAGS="--device opencl:0 --json"
 
-PRESETS := release debug asan tsan clang coverage
+PRESETS := release debug asan tsan clang windows coverage
 PREFIX  ?= /usr/local
 
 all: release

@@ -15,3 +15,7 @@ if(ONUMA_COVERAGE)
   target_compile_options(onuma_warnings INTERFACE --coverage)
   target_link_options(onuma_warnings INTERFACE --coverage)
 endif()
+if(MINGW)
+  # The formats of C17 (%zu), not those of Microsoft's old run-time library.
+  target_compile_definitions(onuma_warnings INTERFACE __USE_MINGW_ANSI_STDIO=1)
+endif()

@@ -6,7 +6,12 @@
 #include "opennuma/opennuma.h"
 
 #if defined(__GNUC__)
+/* MinGW's gcc takes __printf__ for Microsoft's formats, which know no %zu; ours come from C17. */
+#if defined(__MINGW32__) && !defined(__clang__)
+#define ONUMA__PRINTF(text, first) __attribute__((__format__(__gnu_printf__, text, first)))
+#else
 #define ONUMA__PRINTF(text, first) __attribute__((__format__(__printf__, text, first)))
+#endif
 #define ONUMA__COLD __attribute__((cold, noinline))
 #define ONUMA__LIKELY(x) __builtin_expect(!!(x), 1)
 #define ONUMA__UNLIKELY(x) __builtin_expect(!!(x), 0)

@@ -1,0 +1,67 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Everything that must hold before a change lands; `make test` and CI run it. docs/testing.md tells what each step is for.
+#
+#   scripts/test.sh            all steps, even after one fails
+#   scripts/test.sh STEP...    those steps alone
+#
+# A step is a function step_NAME below. Its output appears as it comes; at the end stands one line for
+# each step, and the exit status is 1 if any failed.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+root=$PWD
+export OPENNUMA_STACKS=${OPENNUMA_STACKS:-$root/build/stacks}
+# PoCL keeps compiled kernels; the home directory is not for tests to write in.
+export POCL_CACHE_DIR=$root/build/pocl-cache
+mkdir -p "$POCL_CACHE_DIR"
+jobs=$(nproc)
+
+build() {
+    cmake --preset "$1" --log-level=WARNING "${@:2}" && cmake --build --preset "$1" --parallel "$jobs"
+}
+
+# A label that selects nothing is a mistake, never a pass.
+run_tests() {
+    ctest --preset "$1" --parallel "$jobs" --no-tests=error "${@:2}"
+}
+
+step_release() { build release -DONUMA_WERROR=ON; }
+step_debug()   { build debug; }
+step_clang()   { build clang; }
+step_windows() { build windows; }
+
+step_tests()       { run_tests release; }
+step_tests_debug() { run_tests debug --label-regex quick; }
+step_asan()        { build asan && run_tests asan --label-regex 'quick|model'; }
+step_tsan()        { build tsan && run_tests tsan --label-regex 'quick|model'; }
+
+step_includes() { scripts/check-includes.py; }
+step_files()    { scripts/check-files.py; }
+step_format()   { scripts/check-format.sh; }
+step_headers()  { scripts/check-headers.sh; }
+step_exports()  { scripts/check-exports.sh build/release; }
+step_tidy()     { scripts/check-tidy.sh; }
+step_docs()     { scripts/check-docs.py; }
+step_package()  { scripts/check-package.sh; }
+step_examples() { scripts/check-examples.sh; }
+
+all=(includes files format headers release debug clang windows exports docs tidy
+     tests tests_debug asan tsan package examples)
+[ $# -gt 0 ] && steps=("$@") || steps=("${all[@]}")
+
+summary=()
+failed=0
+begin=$SECONDS
+for step in "${steps[@]}"; do
+    declare -F "step_$step" >/dev/null || { echo "no such step: $step; there are: ${all[*]}" >&2; exit 2; }
+    printf '\n=== %s\n' "$step"
+    since=$SECONDS
+    if "step_$step" </dev/null; then outcome=ok; else outcome=FAILED; failed=$((failed + 1)); fi
+    summary+=("$(printf '%-12s %-6s %4d s' "$step" "$outcome" $((SECONDS - since)))")
+done
+
+printf '\n=== summary, %d s in all\n' $((SECONDS - begin))
+printf '%s\n' "${summary[@]}"
+printf '\nsteps: %d passed, %d failed\n' $((${#steps[@]} - failed)) $failed
+[ "$failed" = 0 ]
