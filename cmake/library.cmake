@@ -15,6 +15,8 @@ set_target_properties(opennuma PROPERTIES VERSION ${PROJECT_VERSION}
   SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
   target_link_options(opennuma PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/opennuma.map
-                                       -Wl,--no-undefined,-z,relro,-z,now)
+                                       -Wl,--no-undefined,-z,relro,-z,now
+                                       # Threads carry its exit hook, so it must outlive a dlclose.
+                                       -Wl,-z,nodelete)
   set_target_properties(opennuma PROPERTIES LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/opennuma.map)
 endif()
