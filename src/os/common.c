@@ -69,6 +69,10 @@ void onuma__os_once_run(onuma__os_once *once, void (*fn)(void)) {
 
 /* ----------------------------------------------------------------- threads */
 
+#if ONUMA__THREAD_SANITIZER
+uint32_t onuma__os_fence_word; /* only ever incremented; its order of increments is what counts */
+#endif
+
 static _Atomic uint64_t last_thread_number; /* relaxed: only uniqueness matters */
 static void (*_Atomic exit_hook)(onuma__os_thread *);
 

@@ -11,7 +11,6 @@
 #include "os/private.h"
 
 #include <linux/membarrier.h>
-#include <stdatomic.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -41,10 +40,8 @@ const onuma__os_abilities *onuma__os_abilities_get(void) {
 }
 
 bool onuma__os_barrier_all(void) {
-    if (!onuma__os_abilities_get()->asymmetric_barrier) {
-        atomic_thread_fence(memory_order_seq_cst);
-        return false;
-    }
+    onuma__os_fence();
+    if (!onuma__os_abilities_get()->asymmetric_barrier) return false;
     if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0) return true;
     /* A process made by a raw clone, or restored from a checkpoint, may have lost the registration. */
     return membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0 &&

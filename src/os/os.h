@@ -134,18 +134,44 @@ void onuma__os_at_fork(unsigned order, void (*before)(void), void (*parent)(void
 uint64_t onuma__os_process_generation(void);
 
 /*
- * All other threads of the process pass a full memory barrier before this returns: the slow half of an
- * asymmetric guard, whose fast half is then a compiler barrier. false: the system cannot, and both sides need
- * real fences (onuma__os_light_barrier does the right one). Where the abilities promise it, false means that the
- * system refused this once (a filter set up since): whoever called must then leave the guarded state alone.
+ * A full memory fence. The thread sanitizer does not understand fences; under it this is a read-modify-write of one
+ * word, which orders as much among the threads that pass here, and which it does understand.
+ */
+#if defined(__SANITIZE_THREAD__)
+#define ONUMA__THREAD_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define ONUMA__THREAD_SANITIZER 1
+#endif
+#endif
+#if !defined(ONUMA__THREAD_SANITIZER)
+#define ONUMA__THREAD_SANITIZER 0
+#endif
+#if ONUMA__THREAD_SANITIZER
+extern uint32_t onuma__os_fence_word;
+#endif
+static inline void onuma__os_fence(void) {
+#if ONUMA__THREAD_SANITIZER
+    __atomic_fetch_add(&onuma__os_fence_word, 1, __ATOMIC_SEQ_CST);
+#else
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+#endif
+}
+
+/*
+ * All other threads of the process pass a full memory barrier before this returns, and so does the caller: the slow
+ * half of an asymmetric guard, whose fast half is then a compiler barrier. false: the system cannot, and both sides
+ * need real fences (the caller has passed one; onuma__os_light_barrier does the right one). Where the abilities
+ * promise it, false means that the system refused this once (a filter set up since): whoever called must then leave
+ * the guarded state alone.
  */
 bool onuma__os_barrier_all(void);
 static inline void onuma__os_light_barrier(void) {
     /* Relaxed: whoever still reads false runs the real fence, which pairs with either slow half. */
-    if (ONUMA__LIKELY(__atomic_load_n(&onuma__os_has_barrier_all, __ATOMIC_RELAXED)))
+    if (!ONUMA__THREAD_SANITIZER && ONUMA__LIKELY(__atomic_load_n(&onuma__os_has_barrier_all, __ATOMIC_RELAXED)))
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
     else
-        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+        onuma__os_fence();
 }
 
 void onuma__os_yield(void);
