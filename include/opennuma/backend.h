@@ -55,7 +55,8 @@ enum {
     ONUMA_ABILITY_RESERVE  = 1u << 0, /**< the reserve group: addresses apart from memory */
     ONUMA_ABILITY_IMPORT   = 1u << 1, /**< import_host */
     ONUMA_ABILITY_HANDLES  = 1u << 2, /**< views are handles of their own, made per block (view group) */
-    ONUMA_ABILITY_COHERENT = 1u << 3, /**< no host_map needed between CPU and device accesses of shared memory */
+    ONUMA_ABILITY_COHERENT = 1u << 3, /**< no host_map needed between CPU and device accesses of shared memory;
+                                           single segments may still need it (onuma_segment.needs_map: imports) */
     ONUMA_ABILITY_QUEUES   = 1u << 4, /**< the queue group */
     ONUMA_ABILITY_WAIT     = 1u << 5, /**< queue_wait_marker: one queue waits for another on the device */
     ONUMA_ABILITY_ADOPT    = 1u << 6  /**< device_adopt and device_from_queue */
@@ -87,11 +88,13 @@ typedef struct onuma_segment {
     size_t     struct_size;
     void      *base;
     size_t     size;    /**< usable bytes at base, at least what was asked for */
-    uint64_t   address; /**< the device's address of base; 0 if views are handles */
+    uint64_t   address; /**< the device's address of base; 0 if this segment's views are handles (device memory and
+                             imports of a device whose shared memory is bound by pointer, say): ask per segment */
     uint64_t   handle;  /**< the driver's handle of the whole; 0 if it has none */
     onuma_kind kind;
     bool       read_only;
     void      *own;     /**< the backend's */
+    bool       needs_map; /**< CPU accesses go between host_map and host_unmap, whatever the device's abilities */
 } onuma_segment;
 
 typedef struct onuma_backend {
@@ -100,7 +103,8 @@ typedef struct onuma_backend {
     onuma_api   api;
     const char *name; /**< "opencl"; also the prefix of device ids */
 
-    /* ---- instance. open: NOT_FOUND when the driver is absent, which is normal and quiet; others are loud. */
+    /* ---- instance. Only `open` is required here; device_count and all that a device needs (to memory_free, and the
+     * two functions on segments) come together. open: NOT_FOUND when the driver is absent, which is normal and quiet; others are loud. */
     onuma_result (*open)(const onuma_backend_host *host, onuma_backend_instance **out);
     void (*close)(onuma_backend_instance *instance);
     /** A line about the driver for `info`. */
@@ -144,8 +148,9 @@ typedef struct onuma_backend {
     void (*view_release)(onuma_backend_device *device, uint64_t handle);
 
     /* ---- coherence, needed unless COHERENT: make the device's writes visible to the CPU (map), and the CPU's to
-     * the device (unmap); complete on return. `view` is the block's handle, 0 if there is none. Only a MODE that
-     * was mapped is unmapped. On the backend's own queue, never the user's. */
+     * the device (unmap); complete on return. `view` is the block's handle, made beforehand where the segment's
+     * views are handles (without one the driver would not learn of the access); 0 where they are pointers. Only a
+     * MODE that was mapped is unmapped. On the backend's own queue, never the user's. */
     onuma_result (*host_map)(onuma_backend_device *device, const onuma_segment *segment, uint64_t view, size_t offset,
                              size_t size, onuma_access mode);
     onuma_result (*host_unmap)(onuma_backend_device *device, const onuma_segment *segment, uint64_t view, size_t offset,
