@@ -29,7 +29,7 @@ typedef struct onuma__os_abilities {
 const onuma__os_abilities *onuma__os_abilities_get(void);
 
 /* abilities.asymmetric_barrier again, for the inline fast path; false until the abilities are first read. */
-#if defined(__GNUC__)
+#if defined(__GNUC__) && !defined(_WIN32)
 __attribute__((visibility("hidden")))
 #endif
 extern bool onuma__os_has_barrier_all;
