@@ -17,9 +17,13 @@ PREFIX  ?= /usr/local
 
 all: release
 
+# Whoever only wants the command needs no test libraries, so the first `make` leaves the tests out;
+# scripts/test.sh turns them on, and then they stay.
+without_tests = $(if $(wildcard build/release/CMakeCache.txt),,-DONUMA_TESTS=OFF)
+
 # setup.sh returns at once when nothing is missing.
 $(PRESETS): setup-build
-	@cmake --preset $@ --log-level=WARNING
+	@cmake --preset $@ --log-level=WARNING $(if $(filter release,$@),$(without_tests))
 	cmake --build --preset $@
 
 setup-build:

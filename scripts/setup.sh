@@ -110,6 +110,7 @@ test|icd_exists pocl.icd|pocl-opencl-icd|pocl|pocl
 test|icd_exists rusticl.icd|mesa-opencl-icd|mesa-libOpenCL|opencl-mesa
 test|command_runs oclgrind|oclgrind|oclgrind|oclgrind
 test|command_runs clinfo|clinfo|clinfo|clinfo
+test|library_exists libOpenCL.so|ocl-icd-opencl-dev|ocl-icd-devel|ocl-icd
 test|python_with_venv|python3 python3-venv|python3|python
 test|command_runs x86_64-w64-mingw32-gcc|gcc-mingw-w64-x86-64|mingw64-gcc|mingw-w64-gcc
 TABLE

@@ -26,7 +26,7 @@ run_tests() {
     ctest --preset "$1" --parallel "$jobs" --no-tests=error "${@:2}"
 }
 
-step_release() { build release -DONUMA_WERROR=ON; }
+step_release() { build release -DONUMA_WERROR=ON -DONUMA_TESTS=ON; }
 step_debug()   { build debug; }
 step_clang()   { build clang; }
 step_windows() { build windows; }
