@@ -11,6 +11,7 @@
 #ifndef CLI_COMMAND_H
 #define CLI_COMMAND_H
 
+#include "clock.h"
 #include "json.h"
 #include "opennuma/opennuma.h"
 #include "options.h"
@@ -28,6 +29,6 @@ typedef struct cli_command {
     cli_command_function *run;
 } cli_command;
 
-cli_command_function cli_info_main, cli_doctor_main;
+cli_command_function cli_info_main, cli_replay_main, cli_doctor_main;
 
 #endif

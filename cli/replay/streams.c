@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "replay/streams.h"
+
+#include <string.h>
+
+onuma_result streams_create(onuma_device *device, const trace *t, streams *out) {
+    *out = (streams){.trace = t};
+    onuma_device_info info = ONUMA_DEVICE_INFO_INIT;
+    onuma_result r = onuma_device_get_info(device, &info);
+    if (r != ONUMA_OK) return r;
+    r = strcmp(info.backend, "opencl") == 0 ? streams_create_opencl(out, device, &info)
+                                            : streams_create_host(out, device);
+    if (r != ONUMA_OK) streams_destroy(out);
+    return r;
+}
+
+void streams_finish(streams *s) {
+    s->operations->catch_up(s);
+    for (uint32_t release = 1; release <= s->trace->release_count; release++)
+        s->operations->release(s, release);
+}
+
+void streams_destroy(streams *s) {
+    for (size_t i = 0; i < s->count; i++)
+        onuma_queue_release(s->queues[i]);
+    onuma_queue_release(s->later);
+    if (s->operations) s->operations->destroy(s);
+    *s = (streams){0};
+}
