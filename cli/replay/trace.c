@@ -220,36 +220,53 @@ static bool take_line(reader *r, char *line, size_t length) {
     return fail(r, "%zu columns where op,id,bytes,stream,time_us are 5", count);
 }
 
+typedef struct line_buffer {
+    char text[TRACE_LONGEST_LINE + 1];
+    size_t length;
+} line_buffer;
+
+/* More of a line. Of a comment the rest beyond what a line may hold is dropped. */
+static bool append(reader *r, line_buffer *line, const char *bytes, size_t size) {
+    size_t room = TRACE_LONGEST_LINE - line->length;
+    size_t kept = size < room ? size : room;
+    memcpy(line->text + line->length, bytes, kept);
+    line->length += kept;
+    line->text[line->length] = '\0';
+    if (size <= room || line->text[0] == '#') return true;
+    r->line++;
+    return fail(r, r->begun ? "longer than %d bytes" : "neither gzip nor CSV: longer than %d bytes",
+                TRACE_LONGEST_LINE);
+}
+
+static bool take_bytes(reader *r, line_buffer *line, const char *bytes, size_t size) {
+    while (size) {
+        const char *end = memchr(bytes, '\n', size);
+        size_t part = end ? (size_t)(end - bytes) : size;
+        if (!append(r, line, bytes, part)) return false;
+        if (!end) return true;
+        if (!take_line(r, line->text, line->length)) return false;
+        line->length = 0;
+        bytes = end + 1;
+        size -= part + 1;
+    }
+    return true;
+}
+
 static bool take_text(reader *r, const trace_source *source, char *buffer) {
-    char line[TRACE_LONGEST_LINE + 1];
-    size_t length = 0, total = 0;
-    for (;;) {
+    line_buffer line = {.length = 0};
+    for (size_t total = 0;;) {
         char why[160] = "";
         long got = source->read(source->user, buffer, BUFFER_SIZE, why, sizeof why);
         if (got < 0) {
             r->line++;
             return fail(r, "%s", why);
         }
-        if (got == 0) break;
+        if (got == 0) return !line.length || take_line(r, line.text, line.length);
         total += (size_t)got;
         if (total > TRACE_MOST_TEXT)
             return fail(r, "more than %d bytes of text, which is all that is read; cut the trace", TRACE_MOST_TEXT);
-        for (long i = 0; i < got; i++) {
-            if (buffer[i] == '\n') {
-                line[length] = '\0';
-                if (!take_line(r, line, length)) return false;
-                length = 0;
-            } else if (length < TRACE_LONGEST_LINE) {
-                line[length++] = buffer[i];
-            } else if (line[0] != '#') {
-                r->line++;
-                return fail(r, r->begun ? "longer than %d bytes" : "neither gzip nor CSV: longer than %d bytes",
-                            TRACE_LONGEST_LINE);
-            }
-        }
+        if (!take_bytes(r, &line, buffer, (size_t)got)) return false;
     }
-    line[length] = '\0';
-    return !length || take_line(r, line, length);
 }
 
 bool trace_read(trace *out, const trace_source *source, char *error, size_t error_size) {
