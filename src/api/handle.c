@@ -71,57 +71,60 @@ void *onuma__handle_owner(const void *handle) {
     return onuma__handle_matches(token, atomic_load_explicit(&slot->state, memory_order_acquire)) ? owner : NULL;
 }
 
-typedef enum change { RETAIN, RELEASE, CLAIM } change;
-
-/* The state after a change; false if a slot in this state does not allow it. */
-static bool changed(uint64_t state, change what, uint64_t *after) {
+/*
+ * What retaining (+1) or dropping (-1) makes of a state; false if it is not allowed. The last reference is not
+ * counted down but claimed.
+ */
+static bool changed(uint64_t state, int change, uint64_t *after) {
     if ((state & CLAIMED) != 0) return false;
-    switch (what) {
-    case RETAIN:
+    bool only_one = (state & ONUMA__HANDLE_MIDDLE) == ONE_REFERENCE;
+    if (change > 0)
         *after = state + ONE_REFERENCE;
-        return (*after & CLAIMED) == 0;
-    case RELEASE:
-        *after = state - ONE_REFERENCE;
-        if ((*after & ONUMA__HANDLE_MIDDLE) == 0) *after = free_state(state);
-        return true;
-    case CLAIM:
-        *after = state | CLAIMED;
-        return true;
-    }
-    return false;
+    else
+        *after = only_one ? state | CLAIMED : state - ONE_REFERENCE;
+    return change < 0 || (*after & CLAIMED) == 0;
 }
 
-/* The object if the handle is live and the change was made. */
-static void *change_slot(const void *handle, change what) {
+/* The object if the handle is live and the change was made; *after is then the slot's state. */
+static void *change_slot(const void *handle, int change, uint64_t *after) {
     uint64_t token = (uint64_t)(uintptr_t)handle;
     onuma__handle_slot *slot = onuma__handle_slot_of(token);
     if (slot == NULL) return NULL;
     uint64_t state = atomic_load_explicit(&slot->state, memory_order_acquire);
     for (;;) {
-        uint64_t after;
-        if (!onuma__handle_matches(token, state) || !changed(state, what, &after)) return NULL;
+        if (!onuma__handle_matches(token, state) || !changed(state, change, after)) return NULL;
         void *object = atomic_load_explicit(&slot->object, memory_order_acquire);
         /* acq_rel: what other holders did to the object before they let go comes before what the last one does. */
-        if (atomic_compare_exchange_weak_explicit(&slot->state, &state, after, memory_order_acq_rel,
+        if (atomic_compare_exchange_weak_explicit(&slot->state, &state, *after, memory_order_acq_rel,
                                                   memory_order_acquire))
             return object;
     }
 }
 
-static bool is_type(onuma__handle_type type, const void *handle) {
-    return ((uint64_t)(uintptr_t)handle & 15) == (uint64_t)type;
-}
-
 bool onuma__handle_retain(const void *handle) {
-    return change_slot(handle, RETAIN) != NULL;
+    uint64_t after;
+    return change_slot(handle, 1, &after) != NULL;
 }
 
-void *onuma__handle_release(onuma__handle_type type, const void *handle) {
-    return is_type(type, handle) ? change_slot(handle, RELEASE) : NULL;
+void *onuma__handle_drop(onuma__handle_type type, const void *handle, bool *last) {
+    uint64_t after;
+    *last = false;
+    if (((uint64_t)(uintptr_t)handle & 15) != (uint64_t)type) return NULL;
+    void *object = change_slot(handle, -1, &after);
+    *last = object != NULL && (after & CLAIMED) != 0;
+    return object;
 }
 
-void *onuma__handle_claim(onuma__handle_type type, const void *handle) {
-    return is_type(type, handle) ? change_slot(handle, CLAIM) : NULL;
+void *onuma__handle_share(onuma__handle_type type, void *object, void *owner, _Atomic(void *) *field) {
+    void *seen = atomic_load_explicit(field, memory_order_acquire);
+    while (seen == NULL || !onuma__handle_retain(seen)) {
+        void *fresh = onuma__handle_put(type, object, owner);
+        if (fresh == NULL) return NULL;
+        if (atomic_compare_exchange_strong_explicit(field, &seen, fresh, memory_order_acq_rel, memory_order_acquire))
+            return fresh;
+        onuma__handle_remove(fresh); /* another thread's was first */
+    }
+    return seen;
 }
 
 /* A claimed slot has no other writer, so plain read and release store do. */

@@ -88,13 +88,21 @@ void *onuma__handle_put(onuma__handle_type type, void *object, void *owner);
 /* One reference more; false if the handle is not live, or claimed. */
 bool onuma__handle_retain(const void *handle);
 
-/* One reference less; with the last the handle is dead. Returns the object; NULL if it was not live (or is claimed). */
-void *onuma__handle_release(onuma__handle_type type, const void *handle);
-
-/* Be the one who destroys: the object, or NULL if it is not live or someone else is that one. Ended by either of: */
-void *onuma__handle_claim(onuma__handle_type type, const void *handle);
-void onuma__handle_unclaim(const void *handle); /* it stays */
+/*
+ * Let go of one reference: the object, or NULL if the handle is not live or someone else holds its last reference
+ * already. *last: it was the last, and the caller is now the one who destroys: the handle is claimed until the caller
+ * ends that with unclaim or remove. The others' look-ups go on finding the object meanwhile, as for a call that is
+ * refused with BUSY it must be.
+ */
+void *onuma__handle_drop(onuma__handle_type type, const void *handle, bool *last);
+void onuma__handle_unclaim(const void *handle); /* the object stays, with the reference */
 void onuma__handle_remove(const void *handle);  /* the handle is dead */
+
+/*
+ * The one handle of an object that several may ask for at once: `field`, its member, gets it. One reference more if
+ * there is one, else a new one. NULL and a detail when there is no room.
+ */
+void *onuma__handle_share(onuma__handle_type type, void *object, void *owner, _Atomic(void *) *field);
 
 /* Kill the next live handle of this type and owner from *cursor (at first 0) on, references or not. NULL: no more. */
 void *onuma__handle_take_next(onuma__handle_type type, const void *owner, size_t *cursor);

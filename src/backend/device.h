@@ -21,7 +21,7 @@ typedef struct onuma__device {
     char id[32];
     const onuma__log *log;       /* the runtime's */
     const onuma__config *config; /* the runtime's */
-    onuma_device *handle;        /* what the user holds; set by the api layer */
+    _Atomic(void *) handle;      /* the onuma_device that the user holds; set by the api layer */
     uint64_t generation;         /* of the process that made it (onuma__os_process_generation); set with the handle */
     bool adopted;                /* the caller releases it; counted */
     uint32_t references;         /* of an adopted one; the registry's adopt_lock */

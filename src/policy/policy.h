@@ -11,36 +11,61 @@
 #include "sync/sync.h"
 #include "track/track.h"
 
-typedef struct onuma__pool {
+typedef struct onuma__pool onuma__pool;
+struct onuma__pool {
     onuma__owner owner; /* first: sync sees the pool through it */
     char name[64];
     bool simulate;
-    onuma__sites *sites;  /* NULL unless track:full */
-    _Atomic size_t limit; /* bytes; 0: none. Relaxed: a changed limit may be seen late */
-    _Atomic size_t
-        reserved; /* bytes held from the backend; admission is a compare-exchange, so it never exceeds the limit */
+    onuma__sites *sites;     /* NULL unless track:full */
+    _Atomic size_t limit;    /* bytes; 0: none. Relaxed: a changed limit may be seen late */
+    _Atomic size_t reserved; /* bytes held; admission is a compare-exchange, so it never passes the limit by growing */
     _Atomic uint64_t oom_retry_count, alloc_failure_count; /* relaxed counters */
-    onuma__os_lock handler_lock;                           /* guards the two below; not held while the handler runs */
-    onuma_oom_handler *handler;
+    onuma_oom_handler *handler; /* these two under the policy lock; it is not held while the handler runs */
     void *handler_user;
-} onuma__pool;
+    onuma__pool *next_kept; /* in quarantine; under the policy lock */
+};
 
+/* `desc` is complete: every member has a value. Not checked before: what it asks for. */
 onuma_result onuma__pool_create(onuma__device *device, const onuma_pool_desc *desc, onuma__pool **out);
-/* BUSY while blocks live or frees wait. */
-onuma_result onuma__pool_destroy(onuma__pool *pool);
+
+/* BUSY while blocks live or frees wait; then nothing has changed. */
+onuma_result onuma__pool_check_idle(onuma__pool *pool);
+/* Of an idle pool. */
+void onuma__pool_destroy(onuma__pool *pool);
+
 /* See onuma_pool_destroy_forced. The object is gone afterwards in any case; what may still be used stays mapped. */
 void onuma__pool_destroy_forced(onuma__pool *pool, uint64_t timeout_ns);
+
+/* At the end of a runtime: reports what leaked; the pool is gone, or, if blocks live or may be used, in quarantine
+ * with all it holds, its device included. false: in quarantine. */
+bool onuma__pool_retire(onuma__pool *pool, uint64_t timeout_ns);
+
+/* Put the pool in quarantine as it is: nothing in it is given back or touched again. */
+void onuma__pool_keep(onuma__pool *pool);
+
+/* Whether a pool or an import in quarantine needs this device to stay open. */
+bool onuma__device_is_kept(const onuma__device *device);
 
 /* caller: return address into the program, for the leak report. */
 onuma_result onuma__pool_alloc(onuma__pool *pool, size_t size, size_t align, onuma__queue *queue, void *caller,
                                void **out);
+onuma_result onuma__pool_alloc_zeroed(onuma__pool *pool, size_t size, size_t align, onuma__queue *queue, void *caller,
+                                      void **out);
 onuma_result onuma__pool_realloc(void *ptr, size_t size, onuma__queue *queue, void *caller, void **out);
+/* Of any pool's block, or an import. */
+onuma_result onuma__pool_free(void *ptr, onuma__queue *queue);
+
 size_t onuma__pool_trim(onuma__pool *pool, size_t keep);
+void onuma__pool_set_limit(onuma__pool *pool, size_t limit);
+void onuma__pool_set_handler(onuma__pool *pool, onuma_oom_handler *handler, void *user);
 void onuma__pool_get_stats(onuma__pool *pool, onuma_pool_stats *out);
 void onuma__pool_reset_peak(onuma__pool *pool);
-/* Live blocks to the log. Returns how many there are. */
+/* Live blocks to the log. Returns how many there are. No other thread may use the pool meanwhile. */
 uint64_t onuma__pool_report_leaks(onuma__pool *pool);
 
 onuma_result onuma__import(onuma__device *device, void *host, size_t size, const onuma_import_desc *desc, void **out);
+
+/* At the end of a runtime: the device's imports that live are reported and go into quarantine. Returns how many. */
+uint64_t onuma__imports_keep(onuma__device *device);
 
 #endif

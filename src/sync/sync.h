@@ -32,8 +32,8 @@ struct onuma__queue {
     onuma__device *device;
     onuma_api api;
     uint64_t native;
-    onuma_queue *handle; /* what the user holds; set by the api layer */
-    onuma__tag tag;      /* its own number, never 0: blocks are allocated under it. Only an in-order queue's is freed
+    _Atomic(void *) handle; /* the onuma_queue that the user holds; set by the api layer */
+    onuma__tag tag;         /* its own number, never 0: blocks are allocated under it. Only an in-order queue's is freed
                             under; what is freed on an unordered one is held until a marker has passed */
     /* the rest is src/sync/queue.c's */
 };

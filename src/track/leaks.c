@@ -34,8 +34,7 @@ void onuma__leaks_report(const onuma__leaks *leaks) {
     if (leaks->count == 0 || !onuma__log_wants(leaks->log, ONUMA_LOG_WARN)) return;
     onuma__log_write(leaks->log, ONUMA_LOG_WARN,
                      "leak: pool \"%s\": %" PRIu64 " block%s, %" PRIu64 " bytes not freed%s", leaks->pool, leaks->count,
-                     leaks->count == 1 ? "" : "s", leaks->bytes,
-                     leaks->sites == NULL ? " (OPENNUMA_CONF=track:full tells where they were allocated)" : "");
+                     leaks->count == 1 ? "" : "s", leaks->bytes, leaks->hint != NULL ? leaks->hint : "");
     uint64_t shown = leaks->count < ONUMA__LEAKS_SHOWN ? leaks->count : ONUMA__LEAKS_SHOWN;
     for (uint64_t i = 0; i < shown; i++) {
         char site[256];

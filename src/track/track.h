@@ -32,6 +32,7 @@ typedef struct onuma__leaks {
     const char *pool; /* its name */
     const onuma__log *log;
     onuma__sites *sites; /* NULL: no age, no call site */
+    const char *hint;    /* ends the summary; NULL: none */
     uint64_t count, bytes;
     struct {
         const void *block;

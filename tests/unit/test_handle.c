@@ -13,6 +13,14 @@
 
 static int objects[4];
 
+/* Let go of a reference, and of the handle with the last one. */
+static void *drop(onuma__handle_type type, void *handle) {
+    bool last;
+    void *object = onuma__handle_drop(type, handle, &last);
+    if (last) onuma__handle_remove(handle);
+    return object;
+}
+
 static void finds_only_what_lives(void **state) {
     (void)state;
     void *pool = onuma__handle_put(ONUMA__HANDLE_POOL, &objects[0], &objects[3]);
@@ -25,22 +33,22 @@ static void finds_only_what_lives(void **state) {
     assert_null(onuma__handle_get(ONUMA__HANDLE_POOL, (void *)UINTPTR_MAX));
     for (unsigned bit = 0; bit < 64; bit++)
         assert_null(onuma__handle_get(ONUMA__HANDLE_POOL, (void *)((uintptr_t)pool ^ (uintptr_t)1 << bit)));
-    assert_ptr_equal(onuma__handle_release(ONUMA__HANDLE_POOL, pool), &objects[0]);
+    assert_ptr_equal(drop(ONUMA__HANDLE_POOL, pool), &objects[0]);
     assert_null(onuma__handle_get(ONUMA__HANDLE_POOL, pool));
     assert_null(onuma__handle_owner(pool));
-    assert_null(onuma__handle_release(ONUMA__HANDLE_POOL, pool));
+    assert_null(drop(ONUMA__HANDLE_POOL, pool));
     assert_false(onuma__handle_retain(pool));
 }
 
 static void never_repeats(void **state) {
     (void)state;
     void *first = onuma__handle_put(ONUMA__HANDLE_POOL, &objects[0], NULL);
-    onuma__handle_release(ONUMA__HANDLE_POOL, first);
+    drop(ONUMA__HANDLE_POOL, first);
     for (int i = 0; i < 10000; i++) {
         void *next = onuma__handle_put(ONUMA__HANDLE_POOL, &objects[1], NULL);
         assert_ptr_not_equal(next, first);
         assert_null(onuma__handle_get(ONUMA__HANDLE_POOL, first));
-        onuma__handle_release(ONUMA__HANDLE_POOL, next);
+        drop(ONUMA__HANDLE_POOL, next);
     }
 }
 
@@ -48,24 +56,43 @@ static void counts_references(void **state) {
     (void)state;
     void *queue = onuma__handle_put(ONUMA__HANDLE_QUEUE, &objects[0], NULL);
     assert_true(onuma__handle_retain(queue));
-    assert_ptr_equal(onuma__handle_release(ONUMA__HANDLE_QUEUE, queue), &objects[0]);
+    assert_ptr_equal(drop(ONUMA__HANDLE_QUEUE, queue), &objects[0]);
     assert_ptr_equal(onuma__handle_get(ONUMA__HANDLE_QUEUE, queue), &objects[0]);
-    assert_ptr_equal(onuma__handle_release(ONUMA__HANDLE_QUEUE, queue), &objects[0]);
+    assert_ptr_equal(drop(ONUMA__HANDLE_QUEUE, queue), &objects[0]);
     assert_null(onuma__handle_get(ONUMA__HANDLE_QUEUE, queue));
 }
 
-static void one_claims(void **state) {
+static void the_last_one_destroys(void **state) {
     (void)state;
+    bool last;
     void *pool = onuma__handle_put(ONUMA__HANDLE_POOL, &objects[0], NULL);
-    assert_null(onuma__handle_claim(ONUMA__HANDLE_DEVICE, pool));
-    assert_ptr_equal(onuma__handle_claim(ONUMA__HANDLE_POOL, pool), &objects[0]);
-    assert_null(onuma__handle_claim(ONUMA__HANDLE_POOL, pool));
+    assert_null(onuma__handle_drop(ONUMA__HANDLE_DEVICE, pool, &last));
+    assert_ptr_equal(onuma__handle_drop(ONUMA__HANDLE_POOL, pool, &last), &objects[0]);
+    assert_true(last);
+    assert_null(onuma__handle_drop(ONUMA__HANDLE_POOL, pool, &last));
+    assert_false(last);
+    assert_false(onuma__handle_retain(pool));
     assert_ptr_equal(onuma__handle_get(ONUMA__HANDLE_POOL, pool), &objects[0]);
     onuma__handle_unclaim(pool);
-    assert_ptr_equal(onuma__handle_claim(ONUMA__HANDLE_POOL, pool), &objects[0]);
-    onuma__handle_remove(pool);
+    assert_true(onuma__handle_retain(pool));
+    assert_ptr_equal(drop(ONUMA__HANDLE_POOL, pool), &objects[0]);
+    assert_ptr_equal(drop(ONUMA__HANDLE_POOL, pool), &objects[0]);
     assert_null(onuma__handle_get(ONUMA__HANDLE_POOL, pool));
-    assert_null(onuma__handle_claim(ONUMA__HANDLE_POOL, pool));
+}
+
+static void shares_one_handle(void **state) {
+    (void)state;
+    _Atomic(void *) field = NULL;
+    void *first = onuma__handle_share(ONUMA__HANDLE_QUEUE, &objects[0], NULL, &field);
+    assert_non_null(first);
+    assert_ptr_equal(field, first);
+    assert_ptr_equal(onuma__handle_share(ONUMA__HANDLE_QUEUE, &objects[0], NULL, &field), first);
+    drop(ONUMA__HANDLE_QUEUE, first);
+    drop(ONUMA__HANDLE_QUEUE, first);
+    assert_null(onuma__handle_get(ONUMA__HANDLE_QUEUE, first));
+    void *second = onuma__handle_share(ONUMA__HANDLE_QUEUE, &objects[0], NULL, &field);
+    assert_ptr_not_equal(second, first);
+    drop(ONUMA__HANDLE_QUEUE, second);
 }
 
 static void takes_what_one_owner_has(void **state) {
@@ -82,7 +109,7 @@ static void takes_what_one_owner_has(void **state) {
     assert_int_equal(taken, 1000);
     for (size_t i = 0; i < 2000; i++) {
         assert_int_equal(onuma__handle_get(ONUMA__HANDLE_POOL, handles[i]) != NULL, i % 2 == 0);
-        onuma__handle_release(ONUMA__HANDLE_POOL, handles[i]);
+        drop(ONUMA__HANDLE_POOL, handles[i]);
     }
 }
 
@@ -101,8 +128,7 @@ static void *churn(void *argument) {
     for (int i = 0; i < 20000; i++) {
         void *handle = onuma__handle_put(ONUMA__HANDLE_DEVICE, mine, mine);
         if (onuma__handle_get(ONUMA__HANDLE_DEVICE, handle) != mine) ++*mine;
-        if (onuma__handle_claim(ONUMA__HANDLE_DEVICE, handle) != mine) ++*mine;
-        onuma__handle_remove(handle);
+        if (drop(ONUMA__HANDLE_DEVICE, handle) != mine) ++*mine;
         if (onuma__handle_get(ONUMA__HANDLE_DEVICE, handle) != NULL) ++*mine;
     }
     return NULL;
@@ -124,10 +150,7 @@ static void *shared_handle;
 static _Atomic int winners;
 static void *destroy(void *argument) {
     (void)argument;
-    if (onuma__handle_claim(ONUMA__HANDLE_POOL, shared_handle) != NULL) {
-        winners++;
-        onuma__handle_remove(shared_handle);
-    }
+    if (drop(ONUMA__HANDLE_POOL, shared_handle) != NULL) winners++;
     return NULL;
 }
 
@@ -147,10 +170,15 @@ static void one_of_two_destroys(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(finds_only_what_lives),    cmocka_unit_test(never_repeats),
-        cmocka_unit_test(counts_references),        cmocka_unit_test(one_claims),
-        cmocka_unit_test(takes_what_one_owner_has), cmocka_unit_test(refusals_name_value_and_parameter),
-        cmocka_unit_test(threads_do_not_mix),       cmocka_unit_test(one_of_two_destroys),
+        cmocka_unit_test(finds_only_what_lives),
+        cmocka_unit_test(never_repeats),
+        cmocka_unit_test(counts_references),
+        cmocka_unit_test(the_last_one_destroys),
+        cmocka_unit_test(shares_one_handle),
+        cmocka_unit_test(takes_what_one_owner_has),
+        cmocka_unit_test(refusals_name_value_and_parameter),
+        cmocka_unit_test(threads_do_not_mix),
+        cmocka_unit_test(one_of_two_destroys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
