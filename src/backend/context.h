@@ -10,7 +10,7 @@ typedef struct onuma__backend_context onuma__backend_context;
 
 onuma_result onuma__backend_context_create(const onuma__config *config, const onuma__log *log,
                                            onuma__backend_context **out);
-void         onuma__backend_context_destroy(onuma__backend_context *context); /* NULL ok */
+void onuma__backend_context_destroy(onuma__backend_context *context); /* NULL ok */
 
 /* Fill what a backend is given. */
 void onuma__backend_context_host(const onuma__backend_context *context, onuma_backend_host *host);

@@ -26,26 +26,20 @@ int main(void) {
     onuma_runtime_desc runtime_desc = ONUMA_RUNTIME_DESC_INIT;
     runtime_desc.config = "backends:host";
     onuma_runtime *runtime;
-    if (onuma_runtime_create(&runtime_desc, &runtime) != ONUMA_OK)
-        return fail("onuma_runtime_create");
+    if (onuma_runtime_create(&runtime_desc, &runtime) != ONUMA_OK) return fail("onuma_runtime_create");
 
     onuma_device *device;
-    if (onuma_device_find(runtime, "host", &device) != ONUMA_OK)
-        return fail("onuma_device_find");
+    if (onuma_device_find(runtime, "host", &device) != ONUMA_OK) return fail("onuma_device_find");
 
     onuma_pool_desc pool_desc = ONUMA_POOL_DESC_INIT;
     onuma_pool *pool;
-    if (onuma_pool_create(device, &pool_desc, &pool) != ONUMA_OK)
-        return fail("onuma_pool_create");
+    if (onuma_pool_create(device, &pool_desc, &pool) != ONUMA_OK) return fail("onuma_pool_create");
 
     void *block;
-    if (onuma_alloc(pool, 1000, 0, NULL, &block) != ONUMA_OK)
-        return fail("onuma_alloc");
+    if (onuma_alloc(pool, 1000, 0, NULL, &block) != ONUMA_OK) return fail("onuma_alloc");
     memset(block, 0x5a, 1000);
-    if (onuma_free(block, NULL) != ONUMA_OK)
-        return fail("onuma_free");
-    if (onuma_pool_destroy(pool) != ONUMA_OK)
-        return fail("onuma_pool_destroy");
+    if (onuma_free(block, NULL) != ONUMA_OK) return fail("onuma_free");
+    if (onuma_pool_destroy(pool) != ONUMA_OK) return fail("onuma_pool_destroy");
     onuma_runtime_destroy(runtime);
     printf("opennuma %s\n", onuma_version());
     return 0;
