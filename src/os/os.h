@@ -2,8 +2,8 @@
 /*
  * The system layer: everything the library asks of an operating system.
  *
- * One header; linux.c (and posix-like systems) and windows.c implement it, and
- * common.c what both share. Rules that hold for every function:
+ * One header; the files linux_*.c and windows_*.c implement it, each one part of
+ * it, and common.c what both share. Rules that hold for every function:
  *   - addresses and sizes are multiples of onuma__os_page_size() unless said
  *     otherwise; passing others is a defect of the caller, answered with
  *     INTERNAL, never a crash;

@@ -20,6 +20,9 @@ void onuma__os_thread_finish(onuma__os_thread *t);
 /* The next thread number: 1, 2, ... */
 uint64_t onuma__os_thread_next_number(void);
 
+/* onuma__os_memory of Linux, with /proc and /sys looked for under `root`, so that tests can show it any machine. */
+void onuma__os_memory_under(const char *root, uint64_t *total, uint64_t *available);
+
 /* The system's own text for an error number (errno; GetLastError on Windows). */
 typedef struct onuma__os_error {
     char text[160];

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The lock under contention, and the two halves of the asymmetric barrier against each other. */
+#define _GNU_SOURCE
 #include "support.h"
 
 #include "os/os.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum { THREADS = 8, TURNS = 20000, LITMUS_ROUNDS = 20000 };
 
@@ -104,11 +107,22 @@ static void the_halves_of_the_barrier_meet(void **state) {
     assert_int_equal(both_missed, 0);
 }
 
+static void the_barrier_works_in_a_child(void **state) {
+    (void)state;
+    bool works = onuma__os_abilities_get()->asymmetric_barrier;
+    pid_t child = fork();
+    if (child == 0) _exit(onuma__os_barrier_all() == works ? 0 : 1);
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lock_excludes),
         cmocka_unit_test(waiters_sleep_until_the_release),
         cmocka_unit_test(the_halves_of_the_barrier_meet),
+        cmocka_unit_test(the_barrier_works_in_a_child),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
