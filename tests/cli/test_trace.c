@@ -86,8 +86,8 @@ static void test_lenient_text(void **state) {
         "op,id,bytes,stream,time_us\na,1,2,0,0\nf,1,2,0,0\n",
         "op,id,bytes,stream,time_us,thread\r\na,1,2,0,0\r\nf,1,2,0,0\r\n",
         "# a comment\n\n  \t\na,1,2,0,0,more,columns,\n#another\nf,1,,0,0",
-        "\xEF\xBB\xBF"
-        "a,1,2,0,0\nf,1,2,0,0",
+        ("\xEF\xBB\xBF"
+         "a,1,2,0,0\nf,1,2,0,0"),
         "\xEF\xBB\xBF# comment\nop,id,bytes,stream,time_us\na,1,2,0,0\nf,1,2,0,0\n\n\n",
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
