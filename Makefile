@@ -4,13 +4,13 @@
 #   make              build/release/opennuma and the library
 #   make demo         sharing between CPU and device, shown and measured on this machine
 #   make test         everything that CI checks (see docs/testing.md)
-#   make bench        the benchmarks
+#   make bench        the recorded traces of allocations, replayed and measured
 #   make format       clang-format over the sources
 #   make install      to PREFIX (/usr/local), or below DESTDIR
 #   make clean        remove what was built; `make distclean` removes the test stacks too
 #   make debug, asan, tsan, clang, windows, coverage: build that preset
 #
-# DEMO_FLAGS and BENCH_FLAGS are handed to the commands: make demo DEMO_FLAGS="--device opencl:0 --json"
+# DEMO_FLAGS and BENCH_FLAGS are handed to the command: make demo DEMO_FLAGS="--device opencl:0 --json"
 
 PRESETS := release debug asan tsan clang windows coverage
 PREFIX  ?= /usr/local
@@ -40,7 +40,7 @@ test:
 	@scripts/test.sh
 
 bench: release
-	build/release/opennuma bench $(BENCH_FLAGS)
+	@set -e; for trace in tests/data/traces/*.csv.gz; do build/release/opennuma replay $$trace $(BENCH_FLAGS); done
 
 format:
 	@scripts/check-format.sh --fix
@@ -53,4 +53,7 @@ clean:
 distclean:
 	rm -rf build
 
-.PHONY: all $(PRESETS) setup-build setup-demo demo test bench format install clean distclean
+help:
+	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
+
+.PHONY: all help $(PRESETS) setup-build setup-demo demo test bench format install clean distclean

@@ -38,6 +38,11 @@ esac
 
 command_runs() { command -v "$1" >/dev/null && "$1" --version >/dev/null 2>&1; }
 
+# What these two say differs between versions. Debian and Ubuntu all have 14, which CI uses; others do with what they have.
+clang_tool_runs() {
+    command_runs "$1-14" || { [ "$(system_kind)" != debian ] && command_runs "$1"; }
+}
+
 cmake_new_enough() {
     command -v cmake >/dev/null || return 1
     local version
@@ -102,8 +107,8 @@ demo|opencl_device_likely|pocl-opencl-icd|pocl|pocl
 test|command_runs git|git|git|git
 test|command_runs gcc|gcc|gcc|gcc
 test|command_runs clang|clang|clang|clang
-test|command_runs clang-format|clang-format|clang-tools-extra|clang
-test|command_runs clang-tidy|clang-tidy|clang-tools-extra|clang
+test|clang_tool_runs clang-format|clang-format-14|clang-tools-extra|clang
+test|clang_tool_runs clang-tidy|clang-tidy-14|clang-tools-extra|clang
 test|command_runs pkg-config|pkg-config|pkgconf-pkg-config|pkgconf
 test|header_exists cmocka.h|libcmocka-dev|libcmocka-devel|cmocka
 test|icd_exists pocl.icd|pocl-opencl-icd|pocl|pocl

@@ -11,7 +11,8 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
-export OPENNUMA_STACKS=${OPENNUMA_STACKS:-$root/build/stacks}
+OPENNUMA_STACKS=$(realpath -m "${OPENNUMA_STACKS:-$root/build/stacks}")
+export OPENNUMA_STACKS
 # PoCL keeps compiled kernels; the home directory is not for tests to write in.
 export POCL_CACHE_DIR=$root/build/pocl-cache
 mkdir -p "$POCL_CACHE_DIR"
