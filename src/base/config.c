@@ -131,6 +131,7 @@ static const char *allowed(const char *type) {
 
 static void write_text(onuma__config *config, size_t key) {
     char *text = config->text[key];
+    memset(text, 0, ONUMA__CONFIG_TEXT_BYTES); /* so that equal configs are equal bytes */
     uint64_t value = *value_of(config, key);
     const char *words = strcmp(keys[key].type, BOOL) == 0 ? "off|on" : keys[key].type;
     if (strcmp(words, SIZE) == 0 || strcmp(words, TIME) == 0) {

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 static DWORD state_slot = FLS_OUT_OF_INDEXES; /* constant once `once` is done */
-static DWORD over_slot = TLS_OUT_OF_INDEXES;  /* likewise; not NULL in threads whose hook has run */
+static DWORD over_slot = TLS_OUT_OF_INDEXES;  /* likewise; holds what a thread uses from its hook on */
 static onuma__os_once once;
 static onuma__os_thread last_resort;
 
@@ -30,12 +30,12 @@ static void NTAPI at_thread_exit(void *value) {
     onuma__os_thread *t = value;
     /* Other threads were ended wherever they were, perhaps with locks held: leave everything alone. */
     if (!t || process_is_ending()) return;
-    void *current = FlsGetValue(state_slot); /* another fiber's, if this is the end of a fiber only */
-    FlsSetValue(state_slot, t);              /* so that the hook finds the state that is ending */
+    TlsSetValue(over_slot, t); /* the hook uses the state that is ending, even if the system has emptied the slot */
     onuma__os_thread_finish(t);
-    FlsSetValue(state_slot, current == t ? NULL : current);
+    if (FlsGetValue(state_slot) == t) FlsSetValue(state_slot, NULL);
     free(t);
-    if (!IsThreadAFiber()) TlsSetValue(over_slot, &last_resort);
+    /* At the end of a fiber the thread goes on, and with it the thread's other fibers. */
+    TlsSetValue(over_slot, IsThreadAFiber() ? NULL : &last_resort);
 }
 
 static void make_slots(void) {
@@ -49,7 +49,8 @@ static void make_slots(void) {
 }
 
 ONUMA__COLD static onuma__os_thread *begin(void) {
-    if (TlsGetValue(over_slot)) return &last_resort;
+    onuma__os_thread *over = TlsGetValue(over_slot);
+    if (over) return over;
     onuma__os_thread *t = calloc(1, sizeof *t);
     if (!t) return &last_resort;
     if (!FlsSetValue(state_slot, t)) {

@@ -3,6 +3,7 @@
 
 #include "base/config.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -145,6 +146,22 @@ static void the_words_have_the_headers_order(void **state) {
     assert_int_equal(config.opencl_share, ONUMA__SHARE_SVM_FINE);
 }
 
+static void texts_read_back_as_the_same_config(void **state) {
+    (void)state;
+    onuma__config config, again;
+    onuma__config_init(&config);
+    onuma__config_init(&again);
+    const char *text = "log:debug,track:full,check:hazards,opencl.share:svm_coarse,pool.segment:3g,pool.cache:7";
+    assert_int_equal(onuma__config_parse(&config, text, "test"), ONUMA_OK);
+    for (size_t i = 0; i < ONUMA__CONFIG_KEY_COUNT; i++) {
+        char item[128];
+        const char *name = onuma_config_key_at(i)->name;
+        assert_true(snprintf(item, sizeof item, "%s:%s", name, onuma__config_text(&config, name)) < (int)sizeof item);
+        assert_int_equal(onuma__config_parse(&again, item, "test"), ONUMA_OK);
+    }
+    assert_memory_equal(&again, &config, sizeof config);
+}
+
 static void nothing_changes_nothing(void **state) {
     (void)state;
     onuma__config config, before;
@@ -219,6 +236,7 @@ int main(void) {
         cmocka_unit_test(fallbacks_are_set),
         cmocka_unit_test(keys_are_set_and_the_last_wins),
         cmocka_unit_test(the_words_have_the_headers_order),
+        cmocka_unit_test(texts_read_back_as_the_same_config),
         cmocka_unit_test(nothing_changes_nothing),
         cmocka_unit_test(errors_say_what_there_is),
         cmocka_unit_test(any_bytes_are_survived),
