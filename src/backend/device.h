@@ -63,7 +63,8 @@ void onuma__registry_close(onuma__registry *registry); /* devices that are open 
 
 /*
  * Devices in contexts of the program's own. The same native context and device give the same object, with one more
- * reference. *out has `handle` NULL if it is new. NOT_SUPPORTED where the backend cannot adopt, NOT_FOUND where it
+ * reference; a context that the library made itself gives the device that it was made for. *out has `handle` NULL if
+ * it is new. NOT_SUPPORTED where the backend cannot adopt, NOT_FOUND where it
  * has no driver here.
  */
 onuma_result onuma__registry_adopt(onuma__registry *registry, onuma_api api, const onuma_native_device *native,

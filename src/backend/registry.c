@@ -164,12 +164,23 @@ static const onuma__backend_state *backend_of(const onuma__registry *registry, o
     return NULL;
 }
 
-/* Under adopt_lock. The object there is for the same driver, context and device, with one more reference. */
-static onuma__device *find_adopted(const onuma__registry *registry, const onuma__backend_state *state,
-                                   const onuma_backend_device_info *info) {
+static bool is_same(const onuma__device *device, const onuma__backend_state *state,
+                    const onuma_backend_device_info *info) {
+    return device->ops == state->ops && device->info.native_context == info->native_context &&
+           device->info.native_device == info->native_device;
+}
+
+/* Under adopt_lock. The object there is for the same driver, context and device: the runtime's own, if it is the
+ * context that we made, else an adopted one with one more reference. */
+static onuma__device *find_same(const onuma__registry *registry, const onuma__backend_state *state,
+                                const onuma_backend_device_info *info) {
+    for (size_t i = 0; i < registry->device_count; i++)
+        /* Acquire: info is constant once this is set. */
+        if (atomic_load_explicit(&registry->devices[i]->backend, memory_order_acquire) != NULL &&
+            is_same(registry->devices[i], state, info))
+            return registry->devices[i];
     for (onuma__device *device = registry->adopted; device != NULL; device = device->next)
-        if (device->ops == state->ops && device->info.native_context == info->native_context &&
-            device->info.native_device == info->native_device) {
+        if (is_same(device, state, info)) {
             device->references++;
             return device;
         }
@@ -190,7 +201,7 @@ static onuma_result enter(onuma__registry *registry, const onuma__backend_state 
     atomic_init(&fresh->backend, opened);
 
     onuma__os_lock_acquire(&registry->adopt_lock);
-    found = find_adopted(registry, state, &fresh->info);
+    found = find_same(registry, state, &fresh->info);
     if (found == NULL) {
         snprintf(fresh->id, sizeof fresh->id, "%.10s:adopted:%u", state->ops->name,
                  (unsigned)registry->adopted_count++);
