@@ -106,6 +106,7 @@ demo|library_exists libOpenCL.so.1|ocl-icd-libopencl1|ocl-icd|ocl-icd
 demo|opencl_device_likely|pocl-opencl-icd|pocl|pocl
 test|command_runs git|git|git|git
 test|command_runs gcc|gcc|gcc|gcc
+test|command_runs g++|g++|gcc-c++|gcc
 test|command_runs clang|clang|clang|clang
 test|clang_tool_runs clang-format|clang-format-14|clang-tools-extra|clang
 test|clang_tool_runs clang-tidy|clang-tidy-14|clang-tools-extra|clang

@@ -18,15 +18,16 @@ typedef struct complaint {
     size_t size;
 } complaint;
 
-static bool refuse(const complaint *to, const char *format, ...) {
-    if (to->text && to->size) {
-        va_list arguments;
-        va_start(arguments, format);
-        vsnprintf(to->text, to->size, format, arguments);
-        va_end(arguments);
-    }
-    return false;
+static void complain(const complaint *to, const char *format, ...) {
+    if (!to->text || !to->size) return;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(to->text, to->size, format, arguments);
+    va_end(arguments);
 }
+
+/* A macro, so that compilers see that it is always false. */
+#define refuse(to, ...) (complain(to, __VA_ARGS__), false)
 
 static size_t dtype_bytes(const char *dtype) {
     static const struct {
@@ -147,7 +148,7 @@ static cJSON *parse_json(const unsigned char *text, size_t length, const complai
         good = *rest == ' ';
     if (good) return root;
     cJSON_Delete(root);
-    refuse(to, "the header is not one JSON object");
+    complain(to, "the header is not one JSON object");
     return NULL;
 }
 
