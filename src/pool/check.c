@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Every invariant of every structure, for tests. The equations that hold when
+ * nobody is at work:
+ *
+ *   nodes tile their segment; neighbours that are free are not of one tag
+ *   a free node is in the list of its size in the index of its tag, and nothing else is in an index
+ *   live nodes have their start bit and page map entry, slabs an entry on each page
+ *   reserved = committed pages (range) or spans (segments)
+ *   in use   = live large blocks + live slots
+ *   pending  = held blocks + held slots + free memory of tags other than 0
+ */
+#include "pool/index.h"
+#include "pool/node.h"
+#include "pool/segment.h"
+#include "pool/slot.h"
+#include "pool/stats.h"
+
+/* Names the invariant that is broken and where. */
+#define HOLDS(condition, where)                                                                                        \
+    do {                                                                                                               \
+        if (!(condition))                                                                                              \
+            return onuma__fail(ONUMA_ERROR_INTERNAL, "%s:%d: broken: %s (%p)", __FILE__, __LINE__, #condition,         \
+                               (const void *)(where));                                                                 \
+    } while (0)
+
+#define TRY(call)                                                                                                      \
+    do {                                                                                                               \
+        const onuma_result r_ = (call);                                                                                \
+        if (r_ != ONUMA_OK) return r_;                                                                                 \
+    } while (0)
+
+typedef struct tally {
+    uint64_t reserved, in_use, requested, blocks, pending;
+    size_t nodes, free_nodes, users;
+} tally;
+
+/* ------------------------------------------------------------------- slabs */
+
+static onuma_result check_slots(const onuma__slab *slab, uint32_t *unfree, tally *t) {
+    const uint32_t slots = atomic_load(&slab->slots), size = atomic_load(&slab->slot_size);
+    for (size_t slot = 0; slot < slots; slot++) {
+        const bool is_free = onuma__slot_free(slab, slot), remote = onuma__slot_remote(slab, slot);
+        const bool held = onuma__slot_bit(slab->held_words, slot);
+        HOLDS(!held || remote, slab);
+        if (is_free) continue;
+        ++*unfree;
+        if (held) t->pending += size;
+        if (remote) continue;
+        t->in_use += size;
+        t->requested += size - atomic_load(&slab->waste[slot]);
+        t->blocks++;
+    }
+    return ONUMA_OK;
+}
+
+static uint32_t count_attention(const onuma__slab *slab) {
+    uint32_t count = 0;
+    for (size_t w = 0; w * 64 < slab->capacity; w++)
+        count += (uint32_t)__builtin_popcountll(atomic_load(&slab->special_words[w])) +
+                 (uint32_t)__builtin_popcountll(atomic_load(&slab->held_words[w]));
+    return count;
+}
+
+static onuma_result check_slab(const onuma__node *node, tally *t) {
+    const onuma__slab *slab = node->slab;
+    HOLDS(slab != NULL && slab->node == node, node);
+    HOLDS(atomic_load(&slab->base) == node->base && atomic_load(&slab->tag) == node->tag, slab);
+    HOLDS(atomic_load(&slab->segment) == node->segment, slab);
+    const uint32_t slots = atomic_load(&slab->slots), size = atomic_load(&slab->slot_size);
+    HOLDS(slots > 0 && slots <= slab->capacity && (size_t)slots * size <= node->size, slab);
+    for (size_t at = 0; at < node->size; at += ONUMA__UNIT)
+        HOLDS(onuma__pagemap_get(node->base + at) == ((onuma__entry)slab | ONUMA__ENTRY_SLAB), slab);
+    uint32_t unfree = 0;
+    TRY(check_slots(slab, &unfree, t));
+    HOLDS(slab->used == unfree, slab);
+    for (size_t w = 0; w * 64 < slab->capacity; w++)
+        HOLDS((slab->summary >> w & 1) == (atomic_load(&slab->free_words[w]) != 0), slab);
+    for (size_t w = 0; w < slab->capacity / 32; w++)
+        HOLDS(atomic_load(&slab->remote_words[w]) >> 32 == atomic_load(&slab->generation), slab);
+    HOLDS(atomic_load(&slab->queued) >> 1 == atomic_load(&slab->generation), slab);
+    HOLDS(atomic_load(&slab->attention) == count_attention(slab), slab);
+    return ONUMA_OK;
+}
+
+static onuma_result check_heap(const onuma__heap *heap, size_t *slabs) {
+    size_t empty = 0;
+    for (unsigned c = 0; c <= ONUMA__CLASSES_MAX; c++) {
+        const onuma__slab *previous = NULL;
+        for (const onuma__slab *slab = c < ONUMA__CLASSES_MAX ? heap->open[c] : heap->full; slab != NULL;
+             previous = slab, slab = slab->next) {
+            const bool full = slab->used == atomic_load(&slab->slots);
+            HOLDS(slab->previous == previous && atomic_load(&slab->heap) == heap, slab);
+            HOLDS(full == (c == ONUMA__CLASSES_MAX) && (full || slab->class_index == c), slab);
+            if (slab->used == 0) empty += slab->node->size;
+            ++*slabs;
+        }
+    }
+    HOLDS(heap->empty_bytes == empty && empty <= heap->engine->cache_bytes + ONUMA__SLAB_BYTES_MAX, heap);
+    HOLDS(atomic_load(&heap->busy) == 0 && atomic_load(&heap->guard) == 0, heap);
+    return ONUMA_OK;
+}
+
+/* ---------------------------------------------------------------- segments */
+
+static bool in_index(onuma__engine *engine, const onuma__node *node) {
+    const onuma__index *index = onuma__tag_get(engine, node->tag, false)->indexes[node->segment->sort];
+    const uint32_t list = onuma__index_list_of(node->size);
+    const onuma__node *at = index->lists[list / ONUMA__INDEX_SUBS][list % ONUMA__INDEX_SUBS];
+    while (at != NULL && at != node)
+        at = at->next;
+    return at == node;
+}
+
+static onuma_result check_node(onuma__engine *engine, const onuma__node *node, tally *t) {
+    const onuma__segment *segment = node->segment;
+    const bool large = node->state == ONUMA__NODE_LIVE || node->state == ONUMA__NODE_HELD;
+    HOLDS(atomic_load(&node->engine) == engine, node);
+    HOLDS(node->size != 0 && node->size % engine->unit == 0 && node->base % engine->unit == 0, node);
+    HOLDS(onuma__bitmap_test(&segment->starts, (node->base - segment->base) >> ONUMA__UNIT_SHIFT) == large, node);
+    t->nodes++;
+    switch ((onuma__node_state)node->state) {
+    case ONUMA__NODE_FREE:
+        HOLDS(in_index(engine, node), node);
+        HOLDS(node->after == NULL || node->after->state != ONUMA__NODE_FREE || node->after->tag != node->tag, node);
+        t->free_nodes++;
+        t->users += node->tag != 0;
+        if (node->tag != 0) t->pending += node->size;
+        return ONUMA_OK;
+    case ONUMA__NODE_LIVE:
+        t->in_use += node->size;
+        t->requested += node->requested;
+        t->blocks++;
+        break;
+    case ONUMA__NODE_HELD:
+        t->pending += node->size;
+        break;
+    case ONUMA__NODE_SLAB:
+        TRY(check_slab(node, t));
+        break;
+    case ONUMA__NODE_DEAD:
+    case ONUMA__NODE_TAKEN:
+        HOLDS(node->state != ONUMA__NODE_DEAD && node->state != ONUMA__NODE_TAKEN, node);
+    }
+    t->users += node->tag != 0;
+    if (large) HOLDS(onuma__pagemap_get(node->base) == ((onuma__entry)node | ONUMA__ENTRY_NODE), node);
+    HOLDS(onuma__segment_new_pages(segment, node->base, node->size) == 0, node);
+    HOLDS(node->base + node->size <= segment->high, node);
+    return ONUMA_OK;
+}
+
+static onuma_result check_segment(onuma__engine *engine, const onuma__segment *segment, tally *t) {
+    HOLDS(atomic_load(&segment->engine) == engine, segment);
+    uintptr_t at = segment->base;
+    const onuma__node *before = NULL;
+    for (const onuma__node *node = segment->first; node != NULL; before = node, node = node->after) {
+        HOLDS(node->segment == segment && node->base == at && node->before == before, node);
+        TRY(check_node(engine, node, t));
+        at += node->size;
+    }
+    HOLDS(at == segment->base + segment->size, segment);
+    if (!engine->range) {
+        t->reserved += segment->span.size;
+        return ONUMA_OK;
+    }
+    HOLDS(onuma__bits_count(segment->committed, 0, segment->pages) == segment->committed_pages, segment);
+    HOLDS(onuma__bits_count(segment->moving, 0, segment->pages) == 0, segment);
+    t->reserved += segment->committed_pages * ONUMA__PAGE;
+    return ONUMA_OK;
+}
+
+/* -------------------------------------------------------------------- tags */
+
+static onuma_result check_index(const onuma__index *index, onuma__tag tag, tally *t) {
+    for (uint32_t list = 0; list < ONUMA__INDEX_LEVELS * ONUMA__INDEX_SUBS; list++) {
+        const uint32_t level = list / ONUMA__INDEX_SUBS, sub = list % ONUMA__INDEX_SUBS;
+        const onuma__node *node = index->lists[level][sub], *previous = NULL;
+        HOLDS((index->subs[level] >> sub & 1) == (node != NULL), index);
+        HOLDS((index->levels >> level & 1) == (index->subs[level] != 0), index);
+        for (; node != NULL; previous = node, node = node->next) {
+            HOLDS(node->state == ONUMA__NODE_FREE && node->tag == tag && node->previous == previous, node);
+            HOLDS(onuma__index_list_of(node->size) == list, node);
+            t->free_nodes++;
+        }
+    }
+    return ONUMA_OK;
+}
+
+static onuma_result check_tag(const onuma__tag_state *state, tally *t) {
+    tally own = {0};
+    for (unsigned sort = 0; sort < ONUMA__SORTS; sort++)
+        if (state->indexes[sort] != NULL) TRY(check_index(state->indexes[sort], state->tag, &own));
+    t->free_nodes += own.free_nodes;
+    if (state->tag == 0) return ONUMA_OK;
+    t->users += state->users;
+    HOLDS(state->users != 0, state);
+    size_t listed = 0;
+    const onuma__node *earlier = NULL;
+    for (const onuma__node *node = state->earliest; node != NULL; earlier = node, node = node->later, listed++) {
+        HOLDS(node->earlier == earlier && (earlier == NULL || earlier->epoch <= node->epoch), node);
+        HOLDS(node->epoch != 0, node);
+    }
+    HOLDS(state->latest == earlier && listed == own.free_nodes, state);
+    return ONUMA_OK;
+}
+
+onuma_result onuma__engine_check(onuma__engine *engine) {
+    tally t = {0}, indexed = {0};
+    for (const onuma__segment *segment = engine->segments; segment != NULL; segment = segment->next)
+        TRY(check_segment(engine, segment, &t));
+    TRY(check_tag(&engine->zero, &indexed));
+    for (unsigned i = 0; i < ONUMA__TAG_BUCKETS; i++)
+        for (const onuma__tag_state *state = engine->tags[i]; state != NULL; state = state->next)
+            TRY(check_tag(state, &indexed));
+    HOLDS(indexed.free_nodes == t.free_nodes && indexed.users == t.users, engine);
+    HOLDS(engine->node_count == t.nodes, engine);
+    size_t listed = 0, slabs = 0;
+    for (const onuma__heap *heap = engine->heaps; heap != NULL; heap = heap->next)
+        TRY(check_heap(heap, &listed));
+    for (const onuma__segment *segment = engine->segments; segment != NULL; segment = segment->next)
+        for (const onuma__node *node = segment->first; node != NULL; node = node->after)
+            slabs += node->state == ONUMA__NODE_SLAB;
+    HOLDS(slabs == listed, engine);
+    onuma_pool_stats stats = ONUMA_POOL_STATS_INIT;
+    onuma__engine_get_stats(engine, &stats);
+    HOLDS(stats.reserved_bytes == t.reserved, engine);
+    HOLDS(stats.in_use_bytes == t.in_use && stats.requested_bytes == t.requested, engine);
+    HOLDS(stats.in_use_blocks == t.blocks && stats.alloc_count - stats.free_count == t.blocks, engine);
+    HOLDS(stats.pending_bytes == t.pending, engine);
+    return ONUMA_OK;
+}

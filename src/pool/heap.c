@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pool/heap.h"
+
+#include "pool/slab.h"
+#include "pool/stable.h"
+#include "pool/stats.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+
+#define BUSY_TRIES 200 /* yields given to a thread that is in its heap before it is left out */
+#define TABLE_LEAST 16
+
+static onuma__stable heaps = {.item = (sizeof(onuma__heap) + 63) / 64 * 64, .link = offsetof(onuma__heap, spare_link)};
+
+/* See engine.h: held while a thread exits or an engine gives up its heaps, so that neither finds the other half gone. */
+static onuma__os_lock lifetime;
+
+void onuma__heap_wait(onuma__heap *heap) {
+    do {
+        atomic_store_explicit(&heap->busy, 0, memory_order_release);
+        while (atomic_load_explicit(&heap->guard, memory_order_acquire) != 0)
+            onuma__os_yield();
+        atomic_store_explicit(&heap->busy, 1, memory_order_relaxed);
+        onuma__os_light_barrier();
+    } while (atomic_load_explicit(&heap->guard, memory_order_acquire) != 0);
+}
+
+/* --------------------------------------------------------- a thread's table */
+
+static void table_put(onuma__heap_table *table, const onuma__heap_slot *slot) {
+    size_t i = onuma__heap_hash(slot->id, slot->tag) & table->mask;
+    while (table->slots[i].id != 0)
+        i = (i + 1) & table->mask;
+    table->slots[i] = *slot;
+    table->count++;
+}
+
+static bool is_current(const onuma__heap_slot *slot) {
+    return slot->id != 0 && atomic_load_explicit(&slot->heap->id, memory_order_relaxed) == slot->id;
+}
+
+/* The thread's table with room for one more; heaps of dead engines are dropped from it. NULL when memory is out. */
+static onuma__heap_table *table_with_room(onuma__os_thread *thread) {
+    onuma__heap_table *old = thread->heaps;
+    if (old != NULL && (old->count + 1) * 2 <= old->mask + 1) return old;
+    size_t live = 0;
+    for (size_t i = 0; old != NULL && i <= old->mask; i++)
+        live += is_current(&old->slots[i]);
+    size_t slots = TABLE_LEAST;
+    while (slots < (live + 1) * 3)
+        slots *= 2;
+    onuma__heap_table *table = calloc(1, sizeof *table + slots * sizeof table->slots[0]);
+    if (table == NULL) return NULL;
+    table->mask = slots - 1;
+    for (size_t i = 0; old != NULL && i <= old->mask; i++)
+        if (is_current(&old->slots[i])) table_put(table, &old->slots[i]);
+    thread->heaps = table;
+    free(old);
+    return table;
+}
+
+/* ------------------------------------------------------------ getting a heap */
+
+/* Under heaps_lock. */
+static void link_heap(onuma__engine *engine, onuma__heap *heap) {
+    heap->previous = NULL;
+    heap->next = engine->heaps;
+    if (engine->heaps != NULL) engine->heaps->previous = heap;
+    engine->heaps = heap;
+    atomic_fetch_add_explicit(&engine->heap_count, 1, memory_order_relaxed);
+}
+
+static void unlink_heap(onuma__engine *engine, onuma__heap *heap) {
+    if (heap->previous != NULL)
+        heap->previous->next = heap->next;
+    else
+        engine->heaps = heap->next;
+    if (heap->next != NULL) heap->next->previous = heap->previous;
+    atomic_fetch_sub_explicit(&engine->heap_count, 1, memory_order_relaxed);
+}
+
+static void reset(onuma__heap *heap, onuma__engine *engine, onuma__tag tag) {
+    heap->engine = engine;
+    heap->tag = tag;
+    atomic_store_explicit(&heap->busy, 0, memory_order_relaxed);
+    atomic_store_explicit(&heap->guard, 0, memory_order_relaxed);
+    for (unsigned c = 0; c < ONUMA__CLASSES_MAX; c++)
+        heap->open[c] = NULL;
+    heap->full = NULL;
+    heap->empty_bytes = 0;
+    atomic_store_explicit(&heap->remote, NULL, memory_order_relaxed);
+    atomic_store_explicit(&heap->id, atomic_load_explicit(&engine->id, memory_order_relaxed), memory_order_relaxed);
+}
+
+/* A thread may miss 64 KiB of a peak in all: its heaps in one engine share that. Only the thread reads flush_at. */
+static void share_uncounted(const onuma__heap_table *table, const onuma__engine *engine, uint64_t id) {
+    int64_t count = 0;
+    for (size_t i = 0; i <= table->mask; i++)
+        count += table->slots[i].id == id;
+    for (size_t i = 0; i <= table->mask; i++)
+        if (table->slots[i].id == id)
+            table->slots[i].heap->flush_at = engine->exact_peaks ? 0 : ONUMA__UNCOUNTED_MAX / count;
+}
+
+onuma__heap *onuma__heap_get_slow(onuma__engine *engine, onuma__tag tag) {
+    onuma__os_thread *thread = onuma__os_thread_get();
+    if (thread->number == 0) return NULL; /* the state that threads share when memory is out */
+    onuma__heap_table *table = table_with_room(thread);
+    if (table == NULL) return NULL;
+    onuma__os_lock_acquire(&engine->heaps_lock);
+    onuma__heap *heap = engine->heaps;
+    while (heap != NULL && (heap->tag != tag || atomic_load_explicit(&heap->thread, memory_order_relaxed) != NULL))
+        heap = heap->next;
+    if (heap == NULL) {
+        heap = onuma__stable_take(&heaps);
+        if (heap != NULL) {
+            reset(heap, engine, tag);
+            link_heap(engine, heap);
+        }
+    }
+    if (heap != NULL) atomic_store_explicit(&heap->thread, thread, memory_order_relaxed);
+    onuma__os_lock_release(&engine->heaps_lock);
+    if (heap == NULL) return NULL;
+    const uint64_t id = atomic_load_explicit(&engine->id, memory_order_relaxed);
+    table_put(table, &(onuma__heap_slot){.id = id, .tag = tag, .heap = heap});
+    share_uncounted(table, engine, id);
+    return heap;
+}
+
+/* ------------------------------------------------------ visitors and endings */
+
+static bool wait_until_idle(onuma__heap *heap) {
+    for (unsigned tries = 0; tries < BUSY_TRIES; tries++) {
+        if (atomic_load_explicit(&heap->busy, memory_order_seq_cst) == 0) return true;
+        onuma__os_yield();
+    }
+    return false;
+}
+
+bool onuma__heaps_visit(onuma__engine *engine, bool (*fn)(onuma__heap *heap)) {
+    bool any = false;
+    onuma__os_lock_acquire(&engine->heaps_lock);
+    /* seq_cst, and so a full fence on its own where the system has no barrier for all threads */
+    for (onuma__heap *heap = engine->heaps; heap != NULL; heap = heap->next)
+        atomic_exchange_explicit(&heap->guard, 1, memory_order_seq_cst);
+    onuma__os_barrier_all();
+    for (onuma__heap *heap = engine->heaps; heap != NULL; heap = heap->next) {
+        if (wait_until_idle(heap)) any |= fn(heap);
+        atomic_store_explicit(&heap->guard, 0, memory_order_release);
+    }
+    onuma__os_lock_release(&engine->heaps_lock);
+    return any;
+}
+
+/* Under lifetime: the thread that exits hands the heap back. */
+static void hand_back(onuma__heap *heap) {
+    onuma__engine *engine = heap->engine;
+    onuma__os_lock_acquire(&engine->heaps_lock);
+    onuma__slab_drain(heap);
+    onuma__slab_retire_empty(heap);
+    onuma__heap_flush(heap);
+    atomic_store_explicit(&heap->thread, NULL, memory_order_relaxed);
+    bool empty = heap->full == NULL && atomic_load_explicit(&heap->remote, memory_order_relaxed) == NULL;
+    for (unsigned c = 0; c < ONUMA__CLASSES_MAX && empty; c++)
+        empty = heap->open[c] == NULL;
+    if (empty) {
+        /* No slab leads to it any more, and so nobody will. */
+        unlink_heap(engine, heap);
+        atomic_store_explicit(&heap->id, 0, memory_order_relaxed);
+        onuma__stable_give(&heaps, heap);
+    }
+    onuma__os_lock_release(&engine->heaps_lock);
+}
+
+static void thread_exits(onuma__os_thread *thread) {
+    onuma__heap_table *table = thread->heaps;
+    if (table == NULL) return;
+    for (size_t i = 0; i <= table->mask; i++) {
+        onuma__os_lock_acquire(&lifetime);
+        if (is_current(&table->slots[i])) hand_back(table->slots[i].heap);
+        onuma__os_lock_release(&lifetime);
+    }
+    thread->heaps = NULL;
+    free(table);
+}
+
+static void set_hook(void) {
+    onuma__os_on_thread_exit(thread_exits);
+}
+
+void onuma__heaps_start(void) {
+    static onuma__os_once once;
+    onuma__os_once_run(&once, set_hook);
+}
+
+void onuma__heaps_finish(onuma__engine *engine) {
+    onuma__os_lock_acquire(&lifetime);
+    onuma__os_lock_acquire(&engine->heaps_lock);
+    while (engine->heaps != NULL) {
+        onuma__heap *heap = engine->heaps;
+        unlink_heap(engine, heap);
+        atomic_store_explicit(&heap->id, 0, memory_order_relaxed);
+        atomic_store_explicit(&heap->thread, NULL, memory_order_relaxed);
+        atomic_store_explicit(&heap->bytes, 0, memory_order_relaxed);
+        atomic_store_explicit(&heap->requested, 0, memory_order_relaxed);
+        atomic_store_explicit(&heap->allocs, 0, memory_order_relaxed);
+        atomic_store_explicit(&heap->frees, 0, memory_order_relaxed);
+        onuma__stable_give(&heaps, heap);
+    }
+    onuma__os_lock_release(&engine->heaps_lock);
+    onuma__os_lock_release(&lifetime);
+}

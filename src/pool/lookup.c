@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which block a pointer lies in, and the walk over all blocks. */
+#include "pool/directory.h"
+#include "pool/node.h"
+#include "pool/slab.h"
+
+static void describe(const onuma__node *node, onuma__block *out) {
+    onuma__engine *engine = atomic_load_explicit(&node->engine, memory_order_relaxed);
+    *out = (onuma__block){.base = (void *)node->base, // NOLINT: an address
+                          .size = node->size,
+                          .requested = node->requested,
+                          .engine = engine,
+                          .owner = engine->owner,
+                          .span = &node->segment->span,
+                          .offset = node->base - (uintptr_t)node->segment->span.base,
+                          .tag = node->tag,
+                          .special = node->special};
+}
+
+static void describe_import(const onuma__import *import, onuma__block *out) {
+    const onuma__span *span = import->span;
+    *out = (onuma__block){.base = (void *)import->base, // NOLINT: an address
+                          .size = import->size,
+                          .requested = import->size,
+                          .owner = import->owner,
+                          .span = span,
+                          .offset = span != NULL ? import->base - (uintptr_t)span->base : 0,
+                          .special = true};
+}
+
+static onuma_result find_in_segment(onuma__segment *segment, uintptr_t address, bool held, onuma__block *out) {
+    onuma__engine *engine = atomic_load_explicit(&segment->engine, memory_order_acquire);
+    if (engine == NULL) return ONUMA_ERROR_INVALID_POINTER;
+    onuma_result r = ONUMA_ERROR_INVALID_POINTER;
+    onuma__os_lock_acquire(&engine->lock);
+    /* Still this engine's, and linked into it: `first` is cleared under the lock when a segment goes. */
+    if (atomic_load_explicit(&segment->engine, memory_order_relaxed) == engine && segment->first != NULL) {
+        const onuma__node *node = onuma__node_holding(segment, address);
+        if (node != NULL && node->state == (held ? ONUMA__NODE_HELD : ONUMA__NODE_LIVE) &&
+            (!held || node->base == address)) {
+            describe(node, out);
+            r = ONUMA_OK;
+        }
+    }
+    onuma__os_lock_release(&engine->lock);
+    return r;
+}
+
+/* The start of a large block leads straight to its node. */
+static onuma_result find_at_start(const onuma__node *node, uintptr_t address, onuma__block *out) {
+    onuma__engine *engine = atomic_load_explicit(&node->engine, memory_order_acquire);
+    if (engine == NULL) return ONUMA_ERROR_INVALID_POINTER;
+    onuma_result r = ONUMA_ERROR_INVALID_POINTER;
+    onuma__os_lock_acquire(&engine->lock);
+    if (atomic_load_explicit(&node->engine, memory_order_relaxed) == engine && node->state == ONUMA__NODE_LIVE &&
+        address - node->base < node->size) {
+        describe(node, out);
+        r = ONUMA_OK;
+    }
+    onuma__os_lock_release(&engine->lock);
+    return r;
+}
+
+static onuma_result find_in_directory(uintptr_t address, bool held, onuma__block *out) {
+    const onuma__place place = onuma__directory_find(address);
+    if (place.segment != NULL) return find_in_segment(place.segment, address, held, out);
+    if (!place.is_import || place.import.held != held || (held && place.import.base != address))
+        return ONUMA_ERROR_INVALID_POINTER;
+    describe_import(&place.import, out);
+    return ONUMA_OK;
+}
+
+static onuma_result find(uintptr_t address, bool held, onuma__block *out) {
+    const onuma__entry entry = onuma__pagemap_get(address);
+    if ((entry & ONUMA__ENTRY_SORT) == ONUMA__ENTRY_SLAB)
+        return onuma__slab_find(onuma__entry_slab(entry), address, held, out);
+    if ((entry & ONUMA__ENTRY_SORT) == ONUMA__ENTRY_NODE && !held) {
+        const onuma__node *node = (const onuma__node *)(entry & ~(onuma__entry)ONUMA__ENTRY_SORT);
+        return find_at_start(node, address, out);
+    }
+    return find_in_directory(address, held, out);
+}
+
+onuma_result onuma__engine_find(const void *ptr, onuma__block *out) {
+    const onuma_result r = find((uintptr_t)ptr, false, out);
+    if (r != ONUMA_OK) return onuma__fail(r, "%p: no live block holds that address", ptr);
+    return r;
+}
+
+onuma_result onuma__engine_find_held(const void *base, onuma__block *out) {
+    const onuma_result r = find((uintptr_t)base, true, out);
+    if (r != ONUMA_OK) return onuma__fail(r, "%p: no block that is being freed starts there", base);
+    return r;
+}
+
+void onuma__engine_walk(onuma__engine *engine, bool (*fn)(void *user, const onuma__block *block), void *user) {
+    for (onuma__segment *segment = engine->segments; segment != NULL; segment = segment->next) {
+        for (onuma__node *node = segment->first; node != NULL; node = node->after) {
+            if (node->state == ONUMA__NODE_SLAB) {
+                if (!onuma__slab_walk(node->slab, fn, user)) return;
+            } else if (node->state == ONUMA__NODE_LIVE) {
+                onuma__block block;
+                describe(node, &block);
+                if (!fn(user, &block)) return;
+            }
+        }
+    }
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Nodes: taking stretches of memory out of segments and putting them back.
+ * All under the engine's lock.
+ */
+#ifndef ONUMA_POOL_NODE_H
+#define ONUMA_POOL_NODE_H
+
+#include "pool/engine.h"
+
+/* What sort of segment serves a block of `size` bytes. */
+static inline unsigned onuma__sort_of(const onuma__engine *engine, size_t size) {
+    if (engine->range || size <= engine->sorts[ONUMA__SORT_SMALL].block) return ONUMA__SORT_SMALL;
+    return size <= engine->sorts[ONUMA__SORT_MEDIUM].block ? ONUMA__SORT_MEDIUM : ONUMA__SORT_OWN;
+}
+
+/*
+ * Take `size` bytes (a multiple of the unit) for an allocation under `tag`: the
+ * node is TAKEN, of that tag. ONUMA__MISS if nothing fits; with `committed`
+ * also if what fits has pages that are not. OUT_OF_MEMORY (no room for metadata).
+ */
+onuma_result onuma__node_take(onuma__engine *engine, size_t size, size_t align, onuma__tag tag, bool committed,
+                              onuma__node **out);
+
+/* Put a node that is not free back, as freed under its own tag (`forall`: as free for everyone), and coalesce. */
+void onuma__node_give(onuma__engine *engine, onuma__node *node, bool forall);
+
+/* Give the end of a node back so that `size` bytes (a multiple of the unit) remain. MISS if metadata is out. */
+onuma_result onuma__node_shrink(onuma__engine *engine, onuma__node *node, size_t size);
+/* Lengthen a node to `size` bytes out of a free, committed neighbour; ONUMA__MISS if there is none. */
+onuma_result onuma__node_extend(onuma__engine *engine, onuma__node *node, size_t size);
+
+/* All of a new segment's memory as one free node of tag 0. OUT_OF_MEMORY. */
+onuma_result onuma__node_found(onuma__engine *engine, onuma__segment *segment);
+/* Forget the nodes of a segment. */
+void onuma__node_forget(onuma__engine *engine, onuma__segment *segment);
+
+/* Everything of `tag` that was freed up to `epoch` becomes free for all. Returns whether anything did. */
+bool onuma__node_pass(onuma__engine *engine, onuma__tag_state *state, uint64_t epoch);
+
+/* The node of a segment whose large block holds this address; NULL if none does. */
+onuma__node *onuma__node_holding(onuma__segment *segment, uintptr_t address);
+
+/* A node becomes a large block; and no longer is one. */
+void onuma__node_publish(onuma__node *node, size_t requested);
+void onuma__node_withdraw(onuma__node *node);
+
+/* Spare descriptors back to the process. */
+void onuma__node_finish(onuma__engine *engine);
+
+#endif
