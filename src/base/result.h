@@ -22,6 +22,13 @@
 #define ONUMA__UNLIKELY(x) (x)
 #endif
 
+/* Beside a variable that hot code reads: it lies in this library, so it is reached without a table. */
+#if defined(__GNUC__) && !defined(_WIN32)
+#define ONUMA__HIDDEN __attribute__((visibility("hidden")))
+#else
+#define ONUMA__HIDDEN
+#endif
+
 #define ONUMA__DETAIL_BYTES 512
 
 /*

@@ -29,10 +29,7 @@ typedef struct onuma__os_abilities {
 const onuma__os_abilities *onuma__os_abilities_get(void);
 
 /* abilities.asymmetric_barrier again, for the inline fast path; false until the abilities are first read. */
-#if defined(__GNUC__) && !defined(_WIN32)
-__attribute__((visibility("hidden")))
-#endif
-extern bool onuma__os_has_barrier_all;
+extern ONUMA__HIDDEN bool onuma__os_has_barrier_all;
 
 /* Address space with no memory behind it; touching it faults. `align` 0 or a power of two. NULL and a detail on failure. */
 void *onuma__os_reserve(size_t size, size_t align);

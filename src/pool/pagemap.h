@@ -44,10 +44,7 @@ typedef struct onuma__map_mid {
     _Atomic(onuma__map_leaf *) leaves[(size_t)1 << ONUMA__MAP_MID_BITS];
 } onuma__map_mid;
 
-#if defined(__GNUC__)
-__attribute__((visibility("hidden")))
-#endif
-extern _Atomic(onuma__map_mid *) onuma__map_root[(size_t)1 << ONUMA__MAP_ROOT_BITS];
+extern ONUMA__HIDDEN _Atomic(onuma__map_mid *) onuma__map_root[(size_t)1 << ONUMA__MAP_ROOT_BITS];
 
 static inline onuma__entry onuma__pagemap_get(uint64_t address) {
     onuma__map_mid *mid = atomic_load_explicit(
