@@ -32,6 +32,10 @@ typedef uint32_t onuma__tag;
 /* No queue's number: passed to onuma__engine_free it differs from every block's tag, so the free is always held. */
 #define ONUMA__TAG_HOLD UINT32_MAX
 
+/* Bit of the numbers of unordered queues. What was allocated under such a tag is held by every free, with tag 0 too:
+ * work of the queue may overtake, so not even the queue itself may reuse it before a marker has passed. */
+#define ONUMA__TAG_UNORDERED 0x80000000u
+
 typedef struct onuma__engine onuma__engine;
 
 typedef struct onuma__engine_desc {
