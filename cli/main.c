@@ -6,6 +6,7 @@
 
 static const cli_command commands[] = {
     {"info", "what was found on this machine: drivers and devices", cli_info_main},
+    {"demo", "check and measure the sharing of memory on the best device", cli_demo_main},
     {"replay", "run an allocation trace of a real program through a pool", cli_replay_main},
     {"doctor", "what this machine lacks, and the remedy", cli_doctor_main},
 };
