@@ -11,14 +11,15 @@
  *   live = neither free nor remote; remote bits become free ones when the heap
  *   drains them, except those that are held.
  *
- * That nobody frees a slot twice. Two others cannot: one compare-exchange wins.
- * The owner looks at both bits before it frees. Between the owner's test and
- * its store another thread may set the remote bit, since the owner uses no atomic
- * operation: then the slot is free *and* remote. So the other thread looks at
- * the free bit again after its exchange and reports DOUBLE_FREE; the drain
- * masks bits that are free already and takes back what was counted for them;
- * and the owner, when it allocates a slot, looks for a remote bit first. A slot
- * is therefore never handed out twice by such a race.
+ * That nobody frees a slot twice: two others cannot, for one compare-exchange
+ * wins, and the owner looks at both bits before it frees. But the owner uses no
+ * atomic operation, so another thread may set the remote bit between its test
+ * and its store: then both are told OK, and the slot is free *and* remote. The
+ * drain finds that out, masks the bit and takes back what was counted for it; and the
+ * owner, when it allocates a slot, looks for a remote bit first. So such a race of two
+ * frees is harmless: the slot is freed once, and never handed out twice.
+ * (The other thread cannot find out by looking at the free bit after its exchange: a
+ * drain may have taken its bit in by then.)
  *
  * Remote bits lie 32 to a word beside the slab's generation. When a slab is
  * retired the generation in every word is raised, each by an exchange that

@@ -65,7 +65,7 @@ static onuma_result claim(onuma__slab *slab, const view *v) {
     do {
         if (seen >> 32 != v->generation) return ONUMA_ERROR_INVALID_POINTER;
         if ((seen & bit) != 0) return ONUMA_ERROR_DOUBLE_FREE;
-        /* seq_cst: before the look at the free bit and at `queued` */
+        /* seq_cst: before the look at `queued` */
     } while (!atomic_compare_exchange_weak(word, &seen, seen | bit));
     return ONUMA_OK;
 }
@@ -101,10 +101,12 @@ void onuma__slot_uncount(onuma__engine *engine, onuma__slab *slab, size_t slot) 
     onuma__count(engine, size, requested_of(slab, size, slot), 0, -1);
 }
 
-/* The slot was claimed and counted, but proves to have been free: the drain will take the count back. */
-static onuma_result refuse(const view *v) {
+/*
+ * The slot was claimed and counted, and shows as free. Either a drain has already taken the claim in, or the owner
+ * freed it at the same moment: then the drain will take the count back, which whoever reads statistics brings about.
+ */
+static void suspect(const view *v) {
     atomic_store_explicit(&v->heap->engine->unsettled, true, memory_order_relaxed);
-    return ONUMA_ERROR_DOUBLE_FREE;
 }
 
 /* The engine's lock keeps holders apart, and the slab from being retired. */
@@ -122,9 +124,12 @@ static onuma_result hold(onuma__slab *slab, const view *v) {
             clear_bit(slab, slab->held_words, v->slot);
             enqueue(slab, v); /* a drain may just have passed over the other's bit */
         } else if (onuma__slot_free(slab, v->slot)) {
+            /* No drain has been at it, for it was held: the owner freed it at the same moment. */
             clear_bit(slab, slab->held_words, v->slot);
-            r = refuse(v);
+            enqueue(slab, v);
+            suspect(v);
             claimed = true;
+            r = ONUMA_ERROR_DOUBLE_FREE;
         } else {
             onuma__gauge_add(&engine->pending, size);
             r = ONUMA__HELD;
@@ -146,7 +151,7 @@ static onuma_result free_shared(onuma__slab *slab, uintptr_t address, onuma__tag
     const onuma_result r = claim(slab, &v);
     if (r != ONUMA_OK) return r;
     count(&v, -(int64_t)v.size, -requested, 1);
-    if (onuma__slot_free(slab, v.slot)) return refuse(&v);
+    if (ONUMA__UNLIKELY(onuma__slot_free(slab, v.slot))) suspect(&v);
     enqueue(slab, &v);
     return ONUMA_OK;
 }
