@@ -43,7 +43,8 @@ onuma_result onuma__queue_wrap(onuma__device *device, onuma_api api, uint64_t na
 /* *last: the last reference went, and the handle with it. */
 onuma_result onuma__queue_release(onuma__queue *queue, bool *last);
 onuma_result onuma__queue_wait(onuma__queue *queue, onuma__queue *on, const onuma_native_event *done);
-/* At the end of a runtime: queues of these devices are dropped, with their last markers waited for up to the deadline. */
+/* Before a device is closed, its pools being gone: its queues and imports' records are dropped, with their last markers
+ * waited for up to the time. `device->users` counts queues that the user still holds. */
 void onuma__queues_drop_device(onuma__device *device, uint64_t timeout_ns);
 
 /*
@@ -64,10 +65,18 @@ void onuma__sync_note(onuma__engine *engine, onuma__queue *queue);
 bool onuma__sync_poll(onuma__engine *engine);
 /* As poll, but waits until something does or the time is over. */
 bool onuma__sync_wait(onuma__engine *engine, uint64_t timeout_ns);
-/* Frees of this engine that still wait. */
+/* Frees of this engine that still wait, and epochs of tags that do. Polls, so no lock may be held. */
 uint64_t onuma__sync_pending(onuma__engine *engine);
 /* Before an engine dies: waits up to the time; then forgets its records. false: some queue may still use its memory. */
 bool onuma__sync_drop_engine(onuma__engine *engine, uint64_t timeout_ns);
+
+/*
+ * fork(): called by whoever sets onuma__os_at_fork's hooks, `before` ahead of the engine's own (its locks are the inner
+ * ones), the others after the engine's. In the child nothing asks a driver any more.
+ */
+void onuma__sync_fork_before(void);
+void onuma__sync_fork_parent(void);
+void onuma__sync_fork_child(void);
 
 /* ---- announced accesses */
 onuma_result onuma__sync_use_many(onuma__queue *queue, size_t n, void *const *ptrs, const onuma_access *modes);

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Frees. Most end in the engine. Those it holds come here:
+ *
+ *   - the block has a side record: uses, views, host accesses;
+ *   - it was allocated under another tag than it is freed under, so a second
+ *     queue may still use it;
+ *   - it is freed on an unordered queue, where nothing may be reused before a
+ *     marker has passed;
+ *   - it is an import.
+ *
+ * The record, now out of the table, becomes the parked free. It waits for its
+ * uses (those of other threads first for their seal), for a marker of the queue
+ * it is freed on, and for one of the queue it was allocated on, which counts as
+ * using it until now. Then it is unmapped, its views are dropped, and the block
+ * goes back.
+ *
+ * A free ends the CPU's holds on the block, since nobody can release them
+ * afterwards. What they mapped is unmapped only at the very end, after all
+ * markers: until then a queue or a late reader may still be at the memory.
+ *
+ * A free must not fail for lack of memory, and must not be early either: when
+ * there is none for what it needs, the block stays held for good.
+ */
+#include "sync/internal.h"
+
+static void give_block_back(onuma__engine *engine, onuma__owner *owner, void *base) {
+    if (engine) {
+        onuma__engine_release(engine, base);
+        return;
+    }
+    /* In this order: once its owner is told, the addresses may become another import at once. */
+    onuma__import_remove(base);
+    if (owner->retired) owner->retired(owner);
+}
+
+static void unmap(onuma__record *record) {
+    onuma__device *device = record->owner->device;
+    uint64_t handle = 0;
+    if (record->mapped == 0 || record->generation != onuma__os_process_generation()) return;
+    for (onuma__block_view *view = record->views; view; view = view->next)
+        if (view->ready && view->size == record->size) handle = view->handle;
+    onuma_backend_device *backend = atomic_load_explicit(&device->backend, memory_order_acquire);
+    onuma_result r =
+        device->ops->host_unmap(backend, record->segment, handle, record->offset, record->size, record->mapped);
+    (void)onuma__device_note(device, r); /* the block goes either way: nobody looks at its contents again */
+}
+
+void onuma__free_finish(onuma__record *record) {
+    onuma__dead dead = {0};
+    unmap(record);
+    onuma__views_destroy(record);
+    if (!record->orphan) give_block_back(record->engine, record->owner, record->base);
+    onuma__record_destroy(record, &dead);
+    onuma__dead_bury(&dead);
+}
+
+static onuma__free_state worse(onuma__free_state state, onuma__marker *marker, uint64_t pass) {
+    uint32_t at = pass ? onuma__marker_poll(marker, pass) : onuma__marker_state(marker);
+    onuma__free_state its = at == ONUMA__MARKER_PASSED ? ONUMA__FREE_NOW
+                            : at == ONUMA__MARKER_LOST ? ONUMA__FREE_LOST
+                                                       : ONUMA__FREE_WAITS;
+    return its > state ? its : state;
+}
+
+onuma__free_state onuma__free_check(onuma__record *record, uint64_t pass) {
+    onuma__free_state state = ONUMA__FREE_NOW;
+    /* Acquire: what the last pinning thread did to the record is seen, views above all. */
+    if (atomic_load_explicit(&record->pins, memory_order_acquire) != 0) return ONUMA__FREE_WAITS;
+    if (record->doomed) return ONUMA__FREE_LOST;
+    /* All of them, so that each marker is on its way after the first look. */
+    for (onuma__use *use = record->uses; use; use = use->next) {
+        onuma__marker *marker = onuma__use_marker(use);
+        if (marker)
+            state = worse(state, marker, pass);
+        else if (state == ONUMA__FREE_NOW)
+            state = ONUMA__FREE_WAITS;
+    }
+    for (size_t i = 0; i < 2; i++)
+        if (record->need[i]) state = worse(state, record->need[i], pass);
+    return state;
+}
+
+void onuma__free_seal(onuma__record *record, onuma__dead *dead) {
+    uint64_t self = onuma__os_thread_get()->number;
+    for (onuma__use **at = &record->uses; *at;) {
+        onuma__use *use = *at;
+        bool ours = use->mode == 0 || (use->thread == self && self != 0);
+        onuma__join joined = ours && !onuma__use_marker(use) ? onuma__use_imply(use) : ONUMA__JOINED;
+        if (joined == ONUMA__NO_MEMORY) record->doomed = true;
+        if (joined == ONUMA__ALL_PASSED) {
+            *at = use->next;
+            onuma__use_destroy(use, dead);
+        } else {
+            at = &use->next;
+        }
+    }
+}
+
+/* ------------------------------------------------------------------------ parking */
+
+typedef struct must_pass {
+    onuma__marker *markers[2];
+    size_t count;
+    bool doomed;
+} must_pass;
+
+static void need(must_pass *out, onuma__queue_object *queue) {
+    onuma__marker *marker;
+    onuma__join joined = onuma__marker_join(queue, &marker);
+    if (joined == ONUMA__NO_MEMORY) out->doomed = true;
+    if (joined == ONUMA__JOINED) out->markers[out->count++] = marker;
+}
+
+static must_pass collect_needs(onuma__queue *freed_on, onuma__tag allocated_on, onuma__dead *dead) {
+    must_pass out = {0};
+    if (freed_on) need(&out, onuma__queue_of(freed_on));
+    if (allocated_on != 0 && (!freed_on || freed_on->tag != allocated_on)) {
+        onuma__queue_object *queue = onuma__queue_by_tag(allocated_on);
+        if (queue) need(&out, queue);
+        onuma__queue_drop(queue, dead);
+    }
+    return out;
+}
+
+/* Takes the record out of the table and ends the CPU's holds. */
+static onuma__record *take_record(const void *base) {
+    onuma_access held = 0;
+    onuma__shard *shard = onuma__shard_lock(base);
+    onuma__record *record = onuma__record_remove(shard, base);
+    if (record) {
+        held = onuma__record_held(record);
+        for (onuma_access mode = 0; mode <= ONUMA_ACCESS_READ_WRITE; mode++)
+            record->holds[mode] = 0;
+    }
+    onuma__shard_unlock(shard);
+    if (held)
+        onuma__hazard(record->owner->device, "block %p is freed while the CPU holds it for %s", base,
+                      onuma__access_name(held));
+    return record;
+}
+
+/* The block stays held for good: nothing can be made that would tell when it may be reused. */
+static void keep_held(const onuma__block *block, onuma__ledger *ledger) {
+    const onuma__owner *owner = block->owner;
+    if (ledger)
+        onuma__ledger_strand(ledger);
+    else
+        onuma__ledgers_lose_track();
+    onuma__log_write(owner->device->log, ONUMA_LOG_ERROR,
+                     "block %p (%zu bytes) is lost: no memory to wait for its queues", block->base, block->size);
+}
+
+static void park(onuma__record *record, const onuma__block *block, must_pass *needs) {
+    const onuma__owner *owner = block->owner;
+    onuma__ledger *ledger = block->engine ? onuma__ledger_get(block->engine, block->engine, true)
+                                          : onuma__ledger_get(owner->device, NULL, true);
+    if (!record) record = onuma__record_create(block);
+    if (!record || !ledger) {
+        keep_held(block, ledger);
+        if (ledger) onuma__ledger_put(ledger);
+        return; /* a record there is goes with it: its uses and views keep the driver's objects alive */
+    }
+    for (size_t i = 0; i < needs->count; i++) {
+        record->need[i] = needs->markers[i];
+        needs->markers[i] = NULL;
+    }
+    record->doomed |= needs->doomed;
+    onuma__ledger_park(ledger, record);
+    onuma__ledger_put(ledger);
+}
+
+static onuma_result free_held(void *base, onuma__queue *queue) {
+    onuma__block block;
+    onuma__dead dead = {0};
+    onuma__record *record = take_record(base);
+    onuma_result r = onuma__engine_find_held(base, &block);
+    if (r != ONUMA_OK) {
+        onuma__ledgers_lose_track();
+        return onuma__fail(ONUMA_ERROR_INTERNAL, "the engine holds block %p but does not know it", base);
+    }
+    must_pass needs = collect_needs(queue, block.tag, &dead);
+    bool waits = needs.doomed;
+    for (size_t i = 0; i < needs.count; i++)
+        waits =
+            waits || onuma__marker_state(needs.markers[i]) != ONUMA__MARKER_PASSED; /* passed: of a released queue */
+    if (record) {
+        onuma__free_seal(record, &dead);
+        waits = waits || onuma__free_check(record, 0) != ONUMA__FREE_NOW;
+    }
+    if (waits)
+        park(record, &block, &needs);
+    else if (record)
+        onuma__free_finish(record);
+    else
+        give_block_back(block.engine, block.owner, base);
+    for (size_t i = 0; i < needs.count; i++)
+        onuma__marker_release(needs.markers[i], &dead);
+    onuma__dead_bury(&dead);
+    onuma__sync_tidy();
+    return ONUMA_OK;
+}
+
+onuma_result onuma__sync_free(void *ptr, onuma__queue *queue) {
+    onuma__engine *engine = NULL;
+    onuma__tag tag = 0;
+    if (queue) tag = onuma__queue_of(queue)->in_order ? queue->tag : ONUMA__TAG_HOLD;
+    int32_t r = onuma__engine_free(ptr, tag, &engine);
+    if (ONUMA__LIKELY(r != ONUMA__HELD)) return r;
+    return free_held(ptr, queue);
+}

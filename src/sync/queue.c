@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Wrapped queues: one counted object for each (device, api, native), and the
+ * registry that finds them.
+ *
+ *     LIVE      the user holds it
+ *     RELEASED  its last marker stands for all its work; still found by tag, because blocks allocated on it may
+ *               be freed later and must wait for that work
+ *     GONE      the last marker has passed, so nothing ever needs to wait for it again
+ *
+ * The driver's queue is closed with the last reference, which a marker, a use
+ * or a note may hold beyond GONE. Tags are never used again: 32 bits outlast
+ * any process, and the counter skips those that are in use should it wrap.
+ */
+#include <stdlib.h>
+
+#include "sync/internal.h"
+
+static struct {
+    onuma__os_lock lock; /* guards all of this, and the queues' users, place and next */
+    onuma__queue_object *first;
+    onuma__tag last_tag;
+} registry;
+
+/* Released queues not yet GONE. Relaxed: only spares tidy the lock when there are none. */
+static _Atomic uint32_t draining;
+
+#define RELEASE_PATIENCE 1000000000u /* 1 s for other threads to leave a device's queues */
+
+bool onuma__queue_unreachable(const onuma__queue_object *queue) {
+    return atomic_load_explicit(&queue->generation, memory_order_relaxed) != onuma__os_process_generation();
+}
+
+void onuma__queue_drop(onuma__queue_object *queue, onuma__dead *dead) {
+    if (!queue) return;
+    /* As in onuma__marker_release. */
+    if (atomic_fetch_sub_explicit(&queue->references, 1, memory_order_acq_rel) != 1) return;
+    queue->next_dead = dead->queues;
+    dead->queues = queue;
+}
+
+/* ----------------------------------------------------- the registry, locked */
+
+static onuma__queue_object *find(onuma__device *device, onuma_api api, uint64_t native) {
+    for (onuma__queue_object *q = registry.first; q; q = q->next)
+        if (q->place == ONUMA__QUEUE_LIVE && q->shared.device == device && q->shared.api == api &&
+            q->shared.native == native)
+            return q;
+    return NULL;
+}
+
+static onuma__queue_object *find_tag(onuma__tag tag) {
+    for (onuma__queue_object *q = registry.first; q; q = q->next)
+        if (q->shared.tag == tag) return q;
+    return NULL;
+}
+
+static void insert(onuma__queue_object *queue) {
+    do
+        registry.last_tag++;
+    while (registry.last_tag == 0 || registry.last_tag == ONUMA__TAG_HOLD || find_tag(registry.last_tag));
+    queue->shared.tag = registry.last_tag;
+    queue->next = registry.first;
+    registry.first = queue;
+}
+
+static void unlink_queue(onuma__queue_object *queue) {
+    onuma__queue_object **at = &registry.first;
+    while (*at != queue)
+        at = &(*at)->next;
+    *at = queue->next;
+    queue->place = ONUMA__QUEUE_GONE;
+}
+
+onuma__queue_object *onuma__queue_by_tag(onuma__tag tag) {
+    onuma__os_lock_acquire(&registry.lock);
+    onuma__queue_object *queue = find_tag(tag);
+    if (queue) onuma__queue_retain(queue);
+    onuma__os_lock_release(&registry.lock);
+    return queue;
+}
+
+bool onuma__queue_is_gone(onuma__queue_object *queue) {
+    onuma__os_lock_acquire(&queue->lock);
+    bool gone = queue->released && !queue->last;
+    onuma__os_lock_release(&queue->lock);
+    return gone;
+}
+
+void onuma__queues_forget_engine(onuma__engine *engine) {
+    onuma__os_lock_acquire(&registry.lock);
+    for (onuma__queue_object *q = registry.first; q; q = q->next)
+        for (size_t i = 0; i < ONUMA__QUEUE_NOTED; i++) {
+            onuma__engine *noted = engine;
+            atomic_compare_exchange_strong_explicit(&q->noted[i], &noted, NULL, memory_order_relaxed,
+                                                    memory_order_relaxed);
+        }
+    onuma__os_lock_release(&registry.lock);
+}
+
+/* ------------------------------------------------------------------ wrapping */
+
+static const onuma_queue_desc plain = ONUMA_QUEUE_DESC_INIT;
+
+static onuma_result check_desc(const onuma_queue_desc *desc) {
+    if (desc->order > ONUMA_QUEUE_UNORDERED)
+        return onuma__fail(ONUMA_ERROR_INVALID_ARGUMENT,
+                           "queue order %u: use ONUMA_QUEUE_DETECT, _IN_ORDER or _UNORDERED", desc->order);
+    if (!desc->lock != !desc->unlock)
+        return onuma__fail(ONUMA_ERROR_INVALID_ARGUMENT, "a queue desc needs both lock and unlock, or neither");
+    return ONUMA_OK;
+}
+
+/* May this desc name a queue that is wrapped already? */
+static onuma_result check_same(const onuma__queue_object *queue, const onuma_queue_desc *desc) {
+    onuma_queue_order order = queue->in_order ? ONUMA_QUEUE_IN_ORDER : ONUMA_QUEUE_UNORDERED;
+    if (desc->order != ONUMA_QUEUE_DETECT && desc->order != order)
+        return onuma__fail(
+            ONUMA_ERROR_INVALID_ARGUMENT,
+            "queue 0x%llx of %s is already wrapped as %s: wrap it with the same order, or ONUMA_QUEUE_DETECT",
+            (unsigned long long)queue->shared.native, queue->shared.device->id,
+            queue->in_order ? "in order" : "unordered");
+    if (desc->lock &&
+        (desc->lock != queue->lock_native || desc->unlock != queue->unlock_native || desc->user != queue->user))
+        return onuma__fail(
+            ONUMA_ERROR_INVALID_ARGUMENT,
+            "queue 0x%llx of %s is already wrapped with other lock functions: give the same ones, or none",
+            (unsigned long long)queue->shared.native, queue->shared.device->id);
+    return ONUMA_OK;
+}
+
+static onuma_result open_queue(onuma__device *device, onuma_api api, uint64_t native, const onuma_queue_desc *desc,
+                               onuma__queue_object **out) {
+    onuma_backend_device *backend = atomic_load_explicit(&device->backend, memory_order_acquire);
+    onuma_queue_order order = desc->order;
+    onuma__queue_object *queue = calloc(1, sizeof *queue);
+    if (!queue) return onuma__fail(ONUMA_ERROR_OUT_OF_MEMORY, "no memory for a queue");
+    atomic_init(&queue->references, 1);
+    atomic_init(&queue->generation, onuma__os_process_generation());
+    queue->shared.device = device;
+    queue->shared.api = api;
+    queue->shared.native = native;
+    queue->lock_native = desc->lock;
+    queue->unlock_native = desc->unlock;
+    queue->user = desc->user;
+    queue->users = 1;
+    queue->last = onuma__marker_create(queue);
+    if (!queue->last) {
+        free(queue);
+        return onuma__fail(ONUMA_ERROR_OUT_OF_MEMORY, "no memory for a queue's marker");
+    }
+    onuma__queue_enter(queue);
+    onuma_result r = device->ops->queue_open(backend, native, &order, &queue->native);
+    onuma__queue_leave(queue);
+    if (onuma__device_note(device, r) != ONUMA_OK) {
+        free(queue->last);
+        free(queue);
+        return r;
+    }
+    queue->in_order = order == ONUMA_QUEUE_IN_ORDER;
+    *out = queue;
+    return ONUMA_OK;
+}
+
+/* Breaks the circle of queue and last marker. */
+static void abandon(onuma__queue_object *queue, onuma__dead *dead) {
+    onuma__os_lock_acquire(&queue->lock);
+    onuma__marker *last = queue->last;
+    queue->last = NULL;
+    queue->released = true;
+    onuma__os_lock_release(&queue->lock);
+    onuma__marker_release(last, dead);
+    onuma__queue_drop(queue, dead);
+}
+
+/* The live queue of that name, counted once more; NULL if there is none. *r: whether the desc goes with it. */
+static onuma__queue_object *share(onuma__device *device, onuma_api api, uint64_t native, const onuma_queue_desc *desc,
+                                  onuma__queue_object *otherwise, onuma_result *r) {
+    *r = ONUMA_OK;
+    onuma__os_lock_acquire(&registry.lock);
+    onuma__queue_object *queue = find(device, api, native);
+    if (queue) {
+        *r = check_same(queue, desc);
+        if (*r == ONUMA_OK) queue->users++;
+    } else if (otherwise) {
+        insert(otherwise);
+        queue = otherwise;
+    }
+    onuma__os_lock_release(&registry.lock);
+    return queue;
+}
+
+onuma_result onuma__queue_wrap(onuma__device *device, onuma_api api, uint64_t native, const onuma_queue_desc *desc,
+                               onuma__queue **out) {
+    *out = NULL;
+    if (!desc) desc = &plain;
+    onuma_result r = check_desc(desc);
+    if (r == ONUMA_OK && api != device->ops->api)
+        r = onuma__fail(ONUMA_ERROR_INVALID_ARGUMENT, "device %s has no queues of api %u: its own is %u (%s)",
+                        device->id, api, device->ops->api, device->ops->name);
+    if (r == ONUMA_OK) r = onuma__device_open(device);
+    if (r != ONUMA_OK) return r;
+    onuma__queues_tidy();
+
+    onuma__queue_object *queue = share(device, api, native, desc, NULL, &r);
+    if (!queue) {
+        onuma__queue_object *fresh;
+        onuma__dead dead = {0};
+        r = open_queue(device, api, native, desc, &fresh);
+        if (r != ONUMA_OK) return r;
+        queue = share(device, api, native, desc, fresh, &r);
+        if (queue == fresh)
+            atomic_fetch_add_explicit(&device->users, 1, memory_order_relaxed);
+        else
+            abandon(fresh, &dead); /* another thread was first */
+        onuma__dead_bury(&dead);
+    }
+    if (r == ONUMA_OK) *out = &queue->shared;
+    return r;
+}
+
+/* ----------------------------------------------------------------- releasing */
+
+/* No more work will come: the last marker takes over. Everything that is open seals with it. */
+static void finish_work(onuma__queue_object *queue) {
+    onuma__dead dead = {0};
+    onuma__os_lock_acquire(&queue->lock);
+    onuma__marker *reserve = NULL;
+    if (queue->open) {
+        reserve = queue->last;
+        queue->last = queue->open;
+        queue->open = NULL;
+    }
+    onuma__marker *last = onuma__marker_retain(queue->last);
+    queue->released = true;
+    onuma__batch *batches = queue->batches;
+    queue->batches = NULL;
+    onuma__os_lock_release(&queue->lock);
+
+    /* Recorded before anything seals with it, or a use could pass by a marker that a failure makes later. A failure
+     * itself is no matter: whoever polls tries again. */
+    (void)onuma__marker_record(last);
+    while (batches) {
+        onuma__batch *batch = batches;
+        batches = batch->next;
+        atomic_store_explicit(&batch->marker, onuma__marker_retain(last), memory_order_release);
+        onuma__batch_release(batch, &dead);
+    }
+    onuma__marker_release(last, &dead);
+    onuma__marker_release(reserve, &dead);
+    onuma__dead_bury(&dead);
+}
+
+onuma_result onuma__queue_release(onuma__queue *shared, bool *last) {
+    onuma__queue_object *queue = onuma__queue_of(shared);
+    onuma__device *device = shared->device;
+    onuma__os_lock_acquire(&registry.lock);
+    bool live = queue->place == ONUMA__QUEUE_LIVE;
+    *last = live && --queue->users == 0;
+    if (*last) {
+        queue->place = ONUMA__QUEUE_RELEASED;
+        onuma__queue_retain(queue); /* for this call: tidy may take the registry's away */
+    }
+    onuma__os_lock_release(&registry.lock);
+    if (!live)
+        return onuma__fail(ONUMA_ERROR_INVALID_ARGUMENT, "queue 0x%llx of %s is already released",
+                           (unsigned long long)shared->native, device->id);
+    if (*last) {
+        onuma__dead dead = {0};
+        finish_work(queue);
+        atomic_fetch_add_explicit(&draining, 1, memory_order_relaxed);
+        onuma__queue_drop(queue, &dead);
+        onuma__dead_bury(&dead);
+        atomic_fetch_sub_explicit(&device->users, 1, memory_order_relaxed);
+    }
+    onuma__sync_tidy();
+    return ONUMA_OK;
+}
+
+/* Polls a released queue's last marker; true: it has nothing more to wait for, or never will. */
+static bool drained(onuma__queue_object *queue, uint32_t *state) {
+    onuma__dead dead = {0};
+    onuma__marker *last = NULL;
+    onuma__os_lock_acquire(&queue->lock);
+    bool released = queue->released;
+    if (released && queue->last) last = onuma__marker_retain(queue->last);
+    onuma__os_lock_release(&queue->lock);
+    *state = last ? onuma__marker_poll(last, 0) : released ? ONUMA__MARKER_PASSED : ONUMA__MARKER_PENDING;
+    onuma__marker_release(last, &dead);
+    onuma__dead_bury(&dead);
+    return *state == ONUMA__MARKER_PASSED || *state == ONUMA__MARKER_LOST;
+}
+
+static void retire(onuma__queue_object *queue) {
+    onuma__dead dead = {0};
+    onuma__os_lock_acquire(&registry.lock);
+    bool mine = queue->place == ONUMA__QUEUE_RELEASED;
+    if (mine) unlink_queue(queue);
+    onuma__os_lock_release(&registry.lock);
+    if (!mine) return;
+    atomic_fetch_sub_explicit(&draining, 1, memory_order_relaxed);
+    abandon(queue, &dead);
+    onuma__dead_bury(&dead);
+}
+
+/* The next released queue after the tag `after`, in rising order of tags, counted. Any device if it is NULL. */
+static onuma__queue_object *next_released(onuma__tag after, const onuma__device *device) {
+    onuma__queue_object *best = NULL;
+    onuma__os_lock_acquire(&registry.lock);
+    for (onuma__queue_object *q = registry.first; q; q = q->next)
+        if (q->place == ONUMA__QUEUE_RELEASED && q->shared.tag > after && (!device || q->shared.device == device) &&
+            (!best || q->shared.tag < best->shared.tag))
+            best = q;
+    if (best) onuma__queue_retain(best);
+    onuma__os_lock_release(&registry.lock);
+    return best;
+}
+
+/* One round over the released queues (of a device). Returns how many still wait; lost ones never do. */
+static size_t drain(const onuma__device *device) {
+    size_t waiting = 0;
+    onuma__tag after = 0;
+    for (onuma__queue_object *queue; (queue = next_released(after, device)) != NULL;) {
+        onuma__dead dead = {0};
+        uint32_t state;
+        after = queue->shared.tag;
+        if (!drained(queue, &state)) waiting++;
+        if (state == ONUMA__MARKER_PASSED) retire(queue);
+        onuma__queue_drop(queue, &dead);
+        onuma__dead_bury(&dead);
+    }
+    return waiting;
+}
+
+void onuma__queues_tidy(void) {
+    if (atomic_load_explicit(&draining, memory_order_relaxed) != 0) (void)drain(NULL);
+}
+
+/* ------------------------------------------------------------ end of a device */
+
+static onuma__queue_object *next_of_device(const onuma__device *device) {
+    onuma__os_lock_acquire(&registry.lock);
+    onuma__queue_object *queue = registry.first;
+    while (queue && (queue->shared.device != device || queue->place != ONUMA__QUEUE_LIVE))
+        queue = queue->next;
+    if (queue) queue->users = 1; /* whatever the user forgot */
+    onuma__os_lock_release(&registry.lock);
+    return queue;
+}
+
+/* Take a released queue from the registry though its last marker has not passed. */
+static void give_up(onuma__queue_object *queue) {
+    onuma__dead dead = {0};
+    onuma__backoff backoff;
+    retire(queue); /* leaves our own reference, if no record or other thread has one */
+    onuma__backoff_start(&backoff, RELEASE_PATIENCE);
+    while (atomic_load_explicit(&queue->references, memory_order_acquire) > 1 && onuma__backoff_pause(&backoff)) {
+    }
+    if (atomic_load_explicit(&queue->references, memory_order_acquire) > 1)
+        atomic_store_explicit(&queue->generation, 0, memory_order_relaxed);
+    onuma__queue_drop(queue, &dead);
+    onuma__dead_bury(&dead);
+}
+
+void onuma__queues_drop_device(onuma__device *device, uint64_t timeout_ns) {
+    onuma__backoff backoff;
+    uint64_t start = onuma__os_now();
+    for (onuma__queue_object *queue; (queue = next_of_device(device)) != NULL;) {
+        bool last;
+        (void)onuma__queue_release(&queue->shared, &last);
+    }
+    onuma__ledger *imports = onuma__ledger_get(device, NULL, true);
+    if (imports) (void)onuma__ledger_drop(imports, onuma__records_detach(NULL, device), timeout_ns);
+    uint64_t spent = onuma__os_now() - start;
+    onuma__backoff_start(&backoff, timeout_ns == ONUMA_TIMEOUT_INFINITE ? timeout_ns
+                                   : spent < timeout_ns                 ? timeout_ns - spent
+                                                                        : 0);
+    while (drain(device) != 0 && onuma__backoff_pause(&backoff)) {
+    }
+    for (onuma__queue_object *queue; (queue = next_released(0, device)) != NULL;)
+        give_up(queue);
+    onuma__views_forget_device(device);
+}
+
+/* -------------------------------------------------------------------- ordering */
+
+onuma_result onuma__queue_wait(onuma__queue *queue, onuma__queue *on, const onuma_native_event *done) {
+    onuma__queue_object *waiter = onuma__queue_of(queue);
+    onuma__device *device = queue->device;
+    onuma__marker *marker;
+    onuma__dead dead = {0};
+    /* An order that the program made itself needs nothing of the library, which never relies on one being absent. */
+    if (done) {
+        if (done->api == on->api) return ONUMA_OK;
+        return onuma__fail(ONUMA_ERROR_INVALID_ARGUMENT,
+                           "the event is of api %u, the queue that is waited for of api %u", done->api, on->api);
+    }
+    if (on->device != device)
+        return onuma__fail(ONUMA_ERROR_NOT_SUPPORTED,
+                           "a queue of %s cannot wait for one of %s: wait for the event on the CPU, then submit",
+                           device->id, on->device->id);
+    if (queue == on && waiter->in_order) return ONUMA_OK;
+    onuma__join joined = onuma__marker_join(onuma__queue_of(on), &marker);
+    if (joined == ONUMA__NO_MEMORY) return onuma__fail(ONUMA_ERROR_OUT_OF_MEMORY, "no memory for a marker");
+    if (joined == ONUMA__ALL_PASSED) return ONUMA_OK;
+
+    onuma__backoff backoff;
+    onuma_result r = onuma__marker_record(marker);
+    onuma__backoff_start(&backoff, ONUMA_TIMEOUT_INFINITE);
+    while (r == ONUMA_OK && onuma__marker_state(marker) == ONUMA__MARKER_RECORDING) /* by another thread: moments */
+        (void)onuma__backoff_pause(&backoff);
+    if (r == ONUMA_OK) r = onuma__marker_record(marker); /* that one failed */
+    if (r == ONUMA_OK && onuma__marker_state(marker) != ONUMA__MARKER_PASSED) {
+        uint32_t i = atomic_load_explicit(&marker->tries, memory_order_acquire);
+        onuma__queue_enter(waiter);
+        r = device->ops->queue_wait_marker(waiter->native, marker->native[i]);
+        onuma__queue_leave(waiter);
+        r = onuma__device_note(device, r);
+    }
+    onuma__marker_release(marker, &dead);
+    onuma__dead_bury(&dead);
+    return r;
+}
+
+/* ------------------------------------------------------------------------ fork */
+
+void onuma__queues_fork(onuma__fork_step step) {
+    if (step == ONUMA__FORK_BEFORE) onuma__os_lock_acquire(&registry.lock);
+    for (onuma__queue_object *q = registry.first; q; q = q->next) {
+        if (step == ONUMA__FORK_BEFORE)
+            onuma__os_lock_acquire(&q->lock);
+        else
+            onuma__os_lock_release(&q->lock);
+    }
+    if (step != ONUMA__FORK_BEFORE) onuma__os_lock_release(&registry.lock);
+}
