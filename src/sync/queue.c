@@ -9,15 +9,19 @@
  *     GONE      the last marker has passed, so nothing ever needs to wait for it again
  *
  * The driver's queue is closed with the last reference, which a marker, a use
- * or a note may hold beyond GONE. Tags are never used again: 32 bits outlast
+ * or a note may hold beyond GONE; until then its device is in use, and the
+ * registry lists it. A device that is closed regardless cuts off its queues:
+ * their drivers are not asked again. Tags are never used again: 32 bits outlast
  * any process, and the counter skips those that are in use should it wrap.
  */
 #include <stdlib.h>
 
 #include "sync/internal.h"
 
+#define LEAVING_PATIENCE 1000000000u /* 1 s for threads that are in the driver of a device which is closed */
+
 static struct {
-    onuma__os_lock lock; /* guards all of this, and the queues' users, place and next */
+    onuma__os_lock lock; /* guards all of this, and the queues' users, place, counted and next */
     onuma__queue_object *first;
     onuma__tag last_tag;
 } registry;
@@ -25,10 +29,22 @@ static struct {
 /* Released queues not yet GONE. Relaxed: only spares tidy the lock when there are none. */
 static _Atomic uint32_t draining;
 
-#define RELEASE_PATIENCE 1000000000u /* 1 s for other threads to leave a device's queues */
+bool onuma__queue_begin(onuma__queue_object *queue) {
+    /* Both sequentially consistent: either this sees the generation gone, or cut_off sees us inside. */
+    atomic_fetch_add(&queue->inside, 1);
+    if (ONUMA__LIKELY(atomic_load(&queue->generation) == onuma__os_process_generation())) return true;
+    onuma__queue_end(queue);
+    return false;
+}
 
-bool onuma__queue_unreachable(const onuma__queue_object *queue) {
-    return atomic_load_explicit(&queue->generation, memory_order_relaxed) != onuma__os_process_generation();
+void onuma__queue_end(onuma__queue_object *queue) {
+    atomic_fetch_sub(&queue->inside, 1);
+}
+
+onuma_result onuma__queue_refuse(const onuma__queue_object *queue) {
+    return onuma__fail(ONUMA_ERROR_FORKED,
+                       "queue 0x%llx belongs to the parent process or to a closed device: wrap one here",
+                       (unsigned long long)queue->shared.native);
 }
 
 void onuma__queue_drop(onuma__queue_object *queue, onuma__dead *dead) {
@@ -37,6 +53,16 @@ void onuma__queue_drop(onuma__queue_object *queue, onuma__dead *dead) {
     if (atomic_fetch_sub_explicit(&queue->references, 1, memory_order_acq_rel) != 1) return;
     queue->next_dead = dead->queues;
     dead->queues = queue;
+}
+
+/* Not one whose last reference has ended. */
+static bool try_retain(onuma__queue_object *queue) {
+    uint32_t count = atomic_load_explicit(&queue->references, memory_order_relaxed);
+    while (count != 0)
+        if (atomic_compare_exchange_weak_explicit(&queue->references, &count, count + 1, memory_order_relaxed,
+                                                  memory_order_relaxed))
+            return true;
+    return false;
 }
 
 /* ----------------------------------------------------- the registry, locked */
@@ -51,14 +77,21 @@ static onuma__queue_object *find(onuma__device *device, onuma_api api, uint64_t 
 
 static onuma__queue_object *find_tag(onuma__tag tag) {
     for (onuma__queue_object *q = registry.first; q; q = q->next)
-        if (q->shared.tag == tag) return q;
+        if (q->place != ONUMA__QUEUE_GONE && q->shared.tag == tag) return q;
     return NULL;
+}
+
+static bool tag_taken(onuma__tag tag) {
+    onuma__queue_object *q = registry.first;
+    while (q && q->shared.tag != tag)
+        q = q->next;
+    return tag == 0 || tag == ONUMA__TAG_HOLD || q;
 }
 
 static void insert(onuma__queue_object *queue) {
     do
         registry.last_tag++;
-    while (registry.last_tag == 0 || registry.last_tag == ONUMA__TAG_HOLD || find_tag(registry.last_tag));
+    while (tag_taken(registry.last_tag));
     queue->shared.tag = registry.last_tag;
     queue->next = registry.first;
     registry.first = queue;
@@ -209,10 +242,7 @@ onuma_result onuma__queue_wrap(onuma__device *device, onuma_api api, uint64_t na
         r = open_queue(device, api, native, desc, &fresh);
         if (r != ONUMA_OK) return r;
         queue = share(device, api, native, desc, fresh, &r);
-        if (queue == fresh)
-            atomic_fetch_add_explicit(&device->users, 1, memory_order_relaxed);
-        else
-            abandon(fresh, &dead); /* another thread was first */
+        if (queue != fresh) abandon(fresh, &dead); /* another thread was first */
         onuma__dead_bury(&dead);
     }
     if (r == ONUMA_OK) *out = &queue->shared;
@@ -271,7 +301,6 @@ onuma_result onuma__queue_release(onuma__queue *shared, bool *last) {
         atomic_fetch_add_explicit(&draining, 1, memory_order_relaxed);
         onuma__queue_drop(queue, &dead);
         onuma__dead_bury(&dead);
-        atomic_fetch_sub_explicit(&device->users, 1, memory_order_relaxed);
     }
     onuma__sync_tidy();
     return ONUMA_OK;
@@ -295,7 +324,7 @@ static void retire(onuma__queue_object *queue) {
     onuma__dead dead = {0};
     onuma__os_lock_acquire(&registry.lock);
     bool mine = queue->place == ONUMA__QUEUE_RELEASED;
-    if (mine) unlink_queue(queue);
+    if (mine) queue->place = ONUMA__QUEUE_GONE;
     onuma__os_lock_release(&registry.lock);
     if (!mine) return;
     atomic_fetch_sub_explicit(&draining, 1, memory_order_relaxed);
@@ -348,18 +377,48 @@ static onuma__queue_object *next_of_device(const onuma__device *device) {
     return queue;
 }
 
-/* Take a released queue from the registry though its last marker has not passed. */
-static void give_up(onuma__queue_object *queue) {
-    onuma__dead dead = {0};
+/* Bounded, since a lost device's driver may never come back. */
+static void await_leaving(onuma__queue_object *queue) {
     onuma__backoff backoff;
-    retire(queue); /* leaves our own reference, if no record or other thread has one */
-    onuma__backoff_start(&backoff, RELEASE_PATIENCE);
-    while (atomic_load_explicit(&queue->references, memory_order_acquire) > 1 && onuma__backoff_pause(&backoff)) {
+    onuma__backoff_start(&backoff, LEAVING_PATIENCE);
+    while (atomic_load(&queue->inside) != 0 && onuma__backoff_pause(&backoff))
+        continue;
+}
+
+/* The device will be closed: what still refers to a queue of it must not ask the driver again. */
+static void cut_off(const onuma__device *device) {
+    for (;;) {
+        onuma__dead dead = {0};
+        onuma__os_lock_acquire(&registry.lock);
+        onuma__queue_object *queue = registry.first;
+        while (queue && (queue->shared.device != device || !queue->counted))
+            queue = queue->next;
+        /* One whose count is 0 is being closed by another thread, which holds `inside`. */
+        bool alive = queue && try_retain(queue);
+        if (queue) {
+            atomic_store(&queue->generation, 0);
+            uncount(queue);
+        }
+        onuma__os_lock_release(&registry.lock);
+        if (!queue) return;
+        if (alive) await_leaving(queue);
+        if (alive) onuma__queue_drop(queue, &dead);
+        onuma__dead_bury(&dead);
     }
-    if (atomic_load_explicit(&queue->references, memory_order_acquire) > 1)
-        atomic_store_explicit(&queue->generation, 0, memory_order_relaxed);
-    onuma__queue_drop(queue, &dead);
-    onuma__dead_bury(&dead);
+}
+
+static uint64_t time_left(uint64_t timeout_ns, uint64_t since) {
+    if (timeout_ns == ONUMA_TIMEOUT_INFINITE) return timeout_ns;
+    uint64_t spent = onuma__os_now() - since;
+    return spent < timeout_ns ? timeout_ns - spent : 0;
+}
+
+void onuma__queues_drain_device(onuma__device *device, uint64_t timeout_ns) {
+    onuma__backoff backoff;
+    onuma__backoff_start(&backoff, timeout_ns);
+    while (drain(device) != 0 && onuma__backoff_pause(&backoff))
+        continue;
+    onuma__records_prune(device); /* blocks of other devices remember uses that have passed */
 }
 
 void onuma__queues_drop_device(onuma__device *device, uint64_t timeout_ns) {
@@ -371,18 +430,29 @@ void onuma__queues_drop_device(onuma__device *device, uint64_t timeout_ns) {
     }
     onuma__ledger *imports = onuma__ledger_get(device, NULL, true);
     if (imports) (void)onuma__ledger_drop(imports, onuma__records_detach(NULL, device), timeout_ns);
-    uint64_t spent = onuma__os_now() - start;
-    onuma__backoff_start(&backoff, timeout_ns == ONUMA_TIMEOUT_INFINITE ? timeout_ns
-                                   : spent < timeout_ns                 ? timeout_ns - spent
-                                                                        : 0);
-    while (drain(device) != 0 && onuma__backoff_pause(&backoff)) {
+    onuma__queues_drain_device(device, time_left(timeout_ns, start));
+    for (onuma__queue_object *queue; (queue = next_released(0, device)) != NULL;) {
+        onuma__dead dead = {0};
+        retire(queue); /* its last marker has not passed, and never will be asked about again */
+        onuma__queue_drop(queue, &dead);
+        onuma__dead_bury(&dead);
     }
-    for (onuma__queue_object *queue; (queue = next_released(0, device)) != NULL;)
-        give_up(queue);
+    cut_off(device);
     onuma__views_forget_device(device);
 }
 
 /* -------------------------------------------------------------------- ordering */
+
+static onuma_result wait_on_device(onuma__queue_object *waiter, const onuma__marker *marker) {
+    onuma__device *device = waiter->shared.device;
+    uint32_t i = atomic_load_explicit(&marker->tries, memory_order_acquire);
+    if (!onuma__queue_begin(waiter)) return onuma__queue_refuse(waiter);
+    onuma__queue_enter(waiter);
+    onuma_result r = device->ops->queue_wait_marker(waiter->native, marker->native[i]);
+    onuma__queue_leave(waiter);
+    onuma__queue_end(waiter);
+    return onuma__device_note(device, r);
+}
 
 onuma_result onuma__queue_wait(onuma__queue *queue, onuma__queue *on, const onuma_native_event *done) {
     onuma__queue_object *waiter = onuma__queue_of(queue);
@@ -410,13 +480,7 @@ onuma_result onuma__queue_wait(onuma__queue *queue, onuma__queue *on, const onum
     while (r == ONUMA_OK && onuma__marker_state(marker) == ONUMA__MARKER_RECORDING) /* by another thread: moments */
         (void)onuma__backoff_pause(&backoff);
     if (r == ONUMA_OK) r = onuma__marker_record(marker); /* that one failed */
-    if (r == ONUMA_OK && onuma__marker_state(marker) != ONUMA__MARKER_PASSED) {
-        uint32_t i = atomic_load_explicit(&marker->tries, memory_order_acquire);
-        onuma__queue_enter(waiter);
-        r = device->ops->queue_wait_marker(waiter->native, marker->native[i]);
-        onuma__queue_leave(waiter);
-        r = onuma__device_note(device, r);
-    }
+    if (r == ONUMA_OK && onuma__marker_state(marker) != ONUMA__MARKER_PASSED) r = wait_on_device(waiter, marker);
     onuma__marker_release(marker, &dead);
     onuma__dead_bury(&dead);
     return r;
