@@ -113,8 +113,8 @@ struct onuma__queue_object {
     onuma__queue shared; /* first: what the other layers see */
     onuma_backend_queue *native;
     bool in_order;
-    _Atomic uint64_t generation; /* of the process that wrapped it; 0: the device is closed. Relaxed: changed only
-                                    where no other thread may be in a call on the device */
+    _Atomic uint64_t generation; /* of the process that wrapped it; 0: its device is closed */
+    _Atomic uint32_t inside;     /* threads between onuma__queue_begin and _end */
     void (*lock_native)(void *user);
     void (*unlock_native)(void *user);
     void *user;
@@ -123,6 +123,7 @@ struct onuma__queue_object {
     /* The registry's lock: */
     uint32_t users; /* wraps not yet released */
     onuma__queue_state place;
+    bool counted; /* among its device's users */
     onuma__queue_object *next;
 
     onuma__os_lock lock;   /* guards the following */
@@ -152,8 +153,12 @@ bool onuma__queue_is_gone(onuma__queue_object *queue);
 void onuma__queues_forget_engine(onuma__engine *engine);
 /* See whether released queues have passed their last marker. No lock may be held. */
 void onuma__queues_tidy(void);
-/* Its driver must not be asked any more: this is a forked child, or the device is closed. */
-bool onuma__queue_unreachable(const onuma__queue_object *queue);
+/* Around calls to its driver. false: its driver must not be asked, in a forked child or after its device was closed. */
+bool onuma__queue_begin(onuma__queue_object *queue);
+void onuma__queue_end(onuma__queue_object *queue);
+onuma_result onuma__queue_refuse(const onuma__queue_object *queue);
+/* At the last reference's end. */
+void onuma__queue_close(onuma__queue_object *queue);
 static inline void onuma__queue_enter(const onuma__queue_object *queue) {
     if (queue->lock_native) queue->lock_native(queue->user);
 }
@@ -229,6 +234,8 @@ onuma__record *onuma__record_remove(onuma__shard *shard, const void *base); /* N
 onuma__record *onuma__record_create(const onuma__block *block);
 /* Takes all records of live blocks of that owner's engine (imports of that device, if engine is NULL) out of the table. */
 onuma__record *onuma__records_detach(const onuma__engine *engine, const onuma__device *device);
+/* Drop the uses of a device's queues that have passed from all records. */
+void onuma__records_prune(const onuma__device *device);
 /* Its memory and references; neither views nor the block. */
 void onuma__record_destroy(onuma__record *record, onuma__dead *dead);
 

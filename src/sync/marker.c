@@ -45,16 +45,13 @@ void onuma__marker_release(onuma__marker *marker, onuma__dead *dead) {
 
 static void destroy(onuma__marker *marker, onuma__dead *dead) {
     onuma__queue_object *queue = marker->queue;
-    if (!onuma__queue_unreachable(queue))
+    if (onuma__queue_begin(queue)) {
         for (size_t i = 0; i < ONUMA__MARKER_TRIES; i++)
             if (marker->native[i]) queue->shared.device->ops->marker_destroy(marker->native[i]);
+        onuma__queue_end(queue);
+    }
     free(marker);
     onuma__queue_drop(queue, dead);
-}
-
-static void close_queue(onuma__queue_object *queue) {
-    if (!onuma__queue_unreachable(queue)) queue->shared.device->ops->queue_close(queue->native);
-    free(queue);
 }
 
 void onuma__dead_bury(onuma__dead *dead) {
@@ -66,7 +63,7 @@ void onuma__dead_bury(onuma__dead *dead) {
     while (dead->queues) {
         onuma__queue_object *queue = dead->queues;
         dead->queues = queue->next_dead;
-        close_queue(queue);
+        onuma__queue_close(queue);
     }
 }
 
@@ -101,10 +98,14 @@ static onuma_result record_into(onuma__marker *marker, uint32_t i, uint32_t othe
     onuma__queue_object *queue = marker->queue;
     onuma__device *device = queue->shared.device;
     onuma_backend_marker *native = NULL;
-    onuma__queue_enter(queue);
-    onuma_result r = device->ops->marker_record(queue->native, &native);
-    onuma__queue_leave(queue);
-    r = onuma__device_note(device, r);
+    onuma_result r = onuma__queue_begin(queue) ? ONUMA_OK : onuma__queue_refuse(queue);
+    if (r == ONUMA_OK) {
+        onuma__queue_enter(queue);
+        r = device->ops->marker_record(queue->native, &native);
+        onuma__queue_leave(queue);
+        onuma__queue_end(queue);
+        r = onuma__device_note(device, r);
+    }
     if (r == ONUMA_OK) {
         marker->native[i] = native;
         atomic_store_explicit(&marker->tries, i, memory_order_release);
@@ -140,7 +141,12 @@ onuma_result onuma__marker_wrap(onuma__queue_object *queue, const onuma_native_e
     onuma__device *device = queue->shared.device;
     onuma__marker *marker = onuma__marker_create(queue);
     if (!marker) return onuma__fail(ONUMA_ERROR_OUT_OF_MEMORY, "no memory for a marker");
-    onuma_result r = onuma__device_note(device, device->ops->marker_wrap(queue->native, event, &marker->native[0]));
+    onuma_result r = onuma__queue_begin(queue) ? ONUMA_OK : onuma__queue_refuse(queue);
+    if (r == ONUMA_OK) {
+        r = device->ops->marker_wrap(queue->native, event, &marker->native[0]);
+        onuma__queue_end(queue);
+        r = onuma__device_note(device, r);
+    }
     if (r != ONUMA_OK) {
         onuma__dead dead = {0};
         marker->native[0] = NULL;
@@ -170,25 +176,28 @@ static void poll_failed(onuma__marker *marker, uint32_t i) {
         (void)record_into(marker, i + 1, ONUMA__MARKER_LOST);
 }
 
-uint32_t onuma__marker_poll(onuma__marker *marker, uint64_t pass) {
-    uint32_t state = onuma__marker_state(marker);
-    if (state == ONUMA__MARKER_PASSED || state == ONUMA__MARKER_LOST) return state;
-    if (onuma__queue_unreachable(marker->queue)) return ONUMA__MARKER_LOST;
-    if (pass != 0 && atomic_exchange_explicit(&marker->polled_in, pass, memory_order_relaxed) == pass) return state;
-    if (state == ONUMA__MARKER_PENDING) (void)onuma__marker_record(marker);
-    if (onuma__marker_state(marker) != ONUMA__MARKER_RECORDED) return onuma__marker_state(marker);
-
+/* A recorded one. */
+static void ask(onuma__marker *marker) {
     onuma__device *device = marker->queue->shared.device;
     uint32_t i = atomic_load_explicit(&marker->tries, memory_order_acquire);
     bool passed = false;
     onuma_result r = onuma__device_note(device, device->ops->marker_poll(marker->native[i], &passed));
-    if (r == ONUMA_OK) {
-        if (passed) settle(marker, ONUMA__MARKER_PASSED);
-    } else if (r == ONUMA_ERROR_DEVICE_LOST) {
+    if (r == ONUMA_ERROR_DEVICE_LOST)
         settle(marker, ONUMA__MARKER_LOST);
-    } else {
+    else if (r != ONUMA_OK)
         poll_failed(marker, i);
-    }
+    else if (passed)
+        settle(marker, ONUMA__MARKER_PASSED);
+}
+
+uint32_t onuma__marker_poll(onuma__marker *marker, uint64_t pass) {
+    uint32_t state = onuma__marker_state(marker);
+    if (state == ONUMA__MARKER_PASSED || state == ONUMA__MARKER_LOST) return state;
+    if (pass != 0 && atomic_exchange_explicit(&marker->polled_in, pass, memory_order_relaxed) == pass) return state;
+    if (!onuma__queue_begin(marker->queue)) return ONUMA__MARKER_LOST;
+    if (state == ONUMA__MARKER_PENDING) (void)onuma__marker_record(marker);
+    if (onuma__marker_state(marker) == ONUMA__MARKER_RECORDED) ask(marker);
+    onuma__queue_end(marker->queue);
     return onuma__marker_state(marker);
 }
 

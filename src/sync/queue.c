@@ -95,14 +95,29 @@ static void insert(onuma__queue_object *queue) {
     queue->shared.tag = registry.last_tag;
     queue->next = registry.first;
     registry.first = queue;
+    queue->counted = true;
+    atomic_fetch_add_explicit(&queue->shared.device->users, 1, memory_order_relaxed);
 }
 
-static void unlink_queue(onuma__queue_object *queue) {
+/* The device no longer waits for it. Release: our calls to the driver come before the device's end, which reads this. */
+static void uncount(onuma__queue_object *queue) {
+    if (queue->counted) atomic_fetch_sub_explicit(&queue->shared.device->users, 1, memory_order_release);
+    queue->counted = false;
+}
+
+void onuma__queue_close(onuma__queue_object *queue) {
+    if (onuma__queue_begin(queue)) {
+        queue->shared.device->ops->queue_close(queue->native);
+        onuma__queue_end(queue);
+    }
+    onuma__os_lock_acquire(&registry.lock);
     onuma__queue_object **at = &registry.first;
-    while (*at != queue)
+    while (*at && *at != queue)
         at = &(*at)->next;
-    *at = queue->next;
-    queue->place = ONUMA__QUEUE_GONE;
+    if (*at) *at = queue->next; /* else it lost a race to be wrapped */
+    uncount(queue);
+    onuma__os_lock_release(&registry.lock);
+    free(queue);
 }
 
 onuma__queue_object *onuma__queue_by_tag(onuma__tag tag) {
@@ -387,23 +402,28 @@ static void await_leaving(onuma__queue_object *queue) {
 
 /* The device will be closed: what still refers to a queue of it must not ask the driver again. */
 static void cut_off(const onuma__device *device) {
+    onuma__backoff backoff;
+    onuma__backoff_start(&backoff, LEAVING_PATIENCE);
     for (;;) {
         onuma__dead dead = {0};
         onuma__os_lock_acquire(&registry.lock);
         onuma__queue_object *queue = registry.first;
         while (queue && (queue->shared.device != device || !queue->counted))
             queue = queue->next;
-        /* One whose count is 0 is being closed by another thread, which holds `inside`. */
         bool alive = queue && try_retain(queue);
-        if (queue) {
+        if (alive) {
             atomic_store(&queue->generation, 0);
             uncount(queue);
         }
         onuma__os_lock_release(&registry.lock);
         if (!queue) return;
-        if (alive) await_leaving(queue);
-        if (alive) onuma__queue_drop(queue, &dead);
-        onuma__dead_bury(&dead);
+        if (alive) {
+            await_leaving(queue);
+            onuma__queue_drop(queue, &dead);
+            onuma__dead_bury(&dead);
+        } else if (!onuma__backoff_pause(&backoff)) { /* another thread is closing it */
+            return;
+        }
     }
 }
 
@@ -422,7 +442,6 @@ void onuma__queues_drain_device(onuma__device *device, uint64_t timeout_ns) {
 }
 
 void onuma__queues_drop_device(onuma__device *device, uint64_t timeout_ns) {
-    onuma__backoff backoff;
     uint64_t start = onuma__os_now();
     for (onuma__queue_object *queue; (queue = next_of_device(device)) != NULL;) {
         bool last;

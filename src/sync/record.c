@@ -146,6 +146,32 @@ onuma__record *onuma__records_detach(const onuma__engine *engine, const onuma__d
     return list;
 }
 
+static void prune(onuma__record *record, const onuma__device *device, onuma__dead *dead) {
+    for (onuma__use **at = &record->uses; *at;) {
+        onuma__use *use = *at;
+        onuma__marker *marker = use->queue->shared.device == device ? onuma__use_marker(use) : NULL;
+        if (marker && onuma__marker_state(marker) == ONUMA__MARKER_PASSED) {
+            *at = use->next;
+            onuma__use_destroy(use, dead);
+        } else {
+            at = &use->next;
+        }
+    }
+}
+
+void onuma__records_prune(const onuma__device *device) {
+    for (size_t i = 0; i < ONUMA__SHARDS; i++) {
+        onuma__dead dead = {0};
+        onuma__shard *shard = &shards[i];
+        onuma__os_lock_acquire(&shard->lock);
+        for (size_t b = 0; b < shard->bucket_count; b++)
+            for (onuma__record *record = shard->buckets[b]; record; record = record->next)
+                prune(record, device, &dead);
+        onuma__os_lock_release(&shard->lock);
+        onuma__dead_bury(&dead);
+    }
+}
+
 onuma_access onuma__record_held(const onuma__record *record) {
     onuma_access held = 0;
     for (onuma_access mode = ONUMA_ACCESS_READ; mode <= ONUMA_ACCESS_READ_WRITE; mode++)

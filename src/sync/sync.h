@@ -44,8 +44,10 @@ onuma_result onuma__queue_wrap(onuma__device *device, onuma_api api, uint64_t na
 onuma_result onuma__queue_release(onuma__queue *queue, bool *last);
 onuma_result onuma__queue_wait(onuma__queue *queue, onuma__queue *on, const onuma_native_event *done);
 /* Before a device is closed, its pools being gone: its queues and imports' records are dropped, with their last markers
- * waited for up to the time. `device->users` counts queues that the user still holds. */
+ * waited for up to the time. */
 void onuma__queues_drop_device(onuma__device *device, uint64_t timeout_ns);
+/* Before asking whether a device still has users: a released queue is one until it has passed its last marker. */
+void onuma__queues_drain_device(onuma__device *device, uint64_t timeout_ns);
 
 /*
  * The live block at `base` (just allocated, its pointer not yet given to anyone) counts as used by `queue` until it
