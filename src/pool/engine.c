@@ -306,7 +306,7 @@ static onuma_result free_large(onuma__entry entry, uintptr_t address, onuma__tag
         r = ONUMA_ERROR_DOUBLE_FREE;
     } else {
         onuma__count(engine, -(int64_t)node->size, -(int64_t)node->requested, 0, 1);
-        if (node->special || (tag != 0 && tag != node->tag)) {
+        if (node->special || onuma__tag_holds(node->tag, tag)) {
             node->state = ONUMA__NODE_HELD;
             onuma__gauge_add(&engine->pending, (int64_t)node->size);
             r = ONUMA__HELD;

@@ -42,6 +42,11 @@ typedef struct onuma__slab onuma__slab;
 typedef struct onuma__heap onuma__heap;
 typedef struct onuma__index onuma__index;
 
+/* A block allocated under one tag and freed under another (0: the CPU's) must be held. */
+static inline bool onuma__tag_holds(onuma__tag allocated, onuma__tag freed) {
+    return (freed != 0 && freed != allocated) || (allocated & ONUMA__TAG_UNORDERED) != 0;
+}
+
 /* ------------------------------------------------------------------- nodes */
 
 typedef enum {

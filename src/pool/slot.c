@@ -146,7 +146,7 @@ static onuma_result free_shared(onuma__slab *slab, uintptr_t address, onuma__tag
     if (!look(slab, address, &v) || !is_base(&v, address)) return ONUMA_ERROR_INVALID_POINTER;
     if (onuma__slot_free(slab, v.slot)) return ONUMA_ERROR_DOUBLE_FREE;
     *engine = v.heap->engine;
-    if ((tag != 0 && tag != v.tag) || onuma__slot_bit(slab->special_words, v.slot)) return hold(slab, &v);
+    if (onuma__tag_holds(v.tag, tag) || onuma__slot_bit(slab->special_words, v.slot)) return hold(slab, &v);
     const int64_t requested = requested_of(slab, v.size, v.slot);
     const onuma_result r = claim(slab, &v);
     if (r != ONUMA_OK) return r;
@@ -160,7 +160,7 @@ static onuma_result free_shared(onuma__slab *slab, uintptr_t address, onuma__tag
 static onuma_result free_own(onuma__heap *heap, onuma__slab *slab, uintptr_t address, onuma__tag tag) {
     view v;
     if (!look(slab, address, &v)) return ONUMA_ERROR_INVALID_POINTER;
-    if (ONUMA__UNLIKELY(v.heap != heap || (tag != 0 && tag != v.tag) ||
+    if (ONUMA__UNLIKELY(v.heap != heap || onuma__tag_holds(v.tag, tag) ||
                         atomic_load_explicit(&slab->attention, memory_order_relaxed) != 0))
         return ONUMA__MISS;
     if (ONUMA__UNLIKELY(!is_base(&v, address))) return ONUMA_ERROR_INVALID_POINTER;

@@ -279,7 +279,7 @@ typedef struct onuma__note {
     struct {
         uint64_t number;
         onuma__marker *marker; /* counted; NULL when memory was out, tried again at the next poll */
-        bool waits;
+        bool waits, lost;
     } epochs[ONUMA__EPOCHS];
     onuma__marker *final; /* counted; of an engine that is being dropped: behind all the queue's work */
     bool over;            /* the queue is gone and nothing waits for it */
@@ -291,6 +291,7 @@ typedef struct onuma__ledger {
     onuma__engine *engine;        /* NULL for imports */
     _Atomic uint32_t references;  /* the map's and of threads at work on it */
     _Atomic uint64_t pending;     /* frees not finished, until the very end of finishing (release; acquire) */
+    _Atomic uint32_t lost_epochs; /* of `epochs`, what never ends; relaxed */
     _Atomic uint32_t epochs;      /* of tags, that wait; relaxed, a count */
     _Atomic uint64_t completions; /* grows with each thing that became reusable; relaxed */
 

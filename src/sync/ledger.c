@@ -129,8 +129,12 @@ static bool poll_epoch(onuma__ledger *ledger, onuma__note *note, size_t i, uint6
     onuma__join joined = ONUMA__JOINED;
     if (!note->epochs[i].marker) joined = onuma__marker_join(note->queue, &note->epochs[i].marker);
     if (joined == ONUMA__NO_MEMORY) return false;
-    if (joined == ONUMA__JOINED && onuma__marker_poll(note->epochs[i].marker, pass) != ONUMA__MARKER_PASSED)
-        return false;
+    uint32_t state = joined == ONUMA__JOINED ? onuma__marker_poll(note->epochs[i].marker, pass) : ONUMA__MARKER_PASSED;
+    if (state == ONUMA__MARKER_LOST && !note->epochs[i].lost) {
+        note->epochs[i].lost = true;
+        atomic_fetch_add_explicit(&ledger->lost_epochs, 1, memory_order_relaxed);
+    }
+    if (state != ONUMA__MARKER_PASSED) return false;
     onuma__marker_release(note->epochs[i].marker, dead);
     note->epochs[i].marker = NULL;
     note->epochs[i].waits = false;
@@ -339,7 +343,8 @@ static bool hopeful(onuma__ledger *ledger) {
     uint64_t lost = ledger->quarantined;
     onuma__os_lock_release(&ledger->lock);
     return atomic_load_explicit(&ledger->pending, memory_order_relaxed) > lost ||
-           atomic_load_explicit(&ledger->epochs, memory_order_relaxed) != 0;
+           atomic_load_explicit(&ledger->epochs, memory_order_relaxed) >
+               atomic_load_explicit(&ledger->lost_epochs, memory_order_relaxed);
 }
 
 bool onuma__sync_wait(onuma__engine *engine, uint64_t timeout_ns) {

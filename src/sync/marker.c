@@ -93,13 +93,25 @@ onuma__join onuma__marker_join(onuma__queue_object *queue, onuma__marker **out) 
     return joined ? ONUMA__JOINED : ONUMA__ALL_PASSED;
 }
 
+/* Whatever its driver says from then on, work that was on it proves nothing. Relaxed: never cleared. */
+static bool is_lost(const onuma__device *device) {
+    return atomic_load_explicit(&device->lost, memory_order_relaxed);
+}
+
+static onuma_result refuse_lost(const onuma__device *device) {
+    return onuma__fail(ONUMA_ERROR_DEVICE_LOST, "device %s was lost: destroy its runtime and make another", device->id);
+}
+
 /* From RECORDING: let the driver record into native[i]. On failure the state goes back to `otherwise`, or to LOST. */
 static onuma_result record_into(onuma__marker *marker, uint32_t i, uint32_t otherwise) {
     onuma__queue_object *queue = marker->queue;
     onuma__device *device = queue->shared.device;
     onuma_backend_marker *native = NULL;
     onuma_result r = onuma__queue_begin(queue) ? ONUMA_OK : onuma__queue_refuse(queue);
-    if (r == ONUMA_OK) {
+    if (r == ONUMA_OK && is_lost(device)) {
+        onuma__queue_end(queue);
+        r = refuse_lost(device);
+    } else if (r == ONUMA_OK) {
         onuma__queue_enter(queue);
         r = device->ops->marker_record(queue->native, &native);
         onuma__queue_leave(queue);
@@ -126,7 +138,7 @@ onuma_result onuma__marker_record(onuma__marker *marker) {
     onuma__queue_object *queue = marker->queue;
     if (!claim(marker, ONUMA__MARKER_PENDING)) {
         if (onuma__marker_state(marker) != ONUMA__MARKER_LOST) return ONUMA_OK;
-        return onuma__fail(ONUMA_ERROR_DEVICE_LOST, "device %s was lost", queue->shared.device->id);
+        return refuse_lost(queue->shared.device);
     }
     onuma__os_lock_acquire(&queue->lock);
     if (queue->open == marker) {
@@ -181,7 +193,8 @@ static void ask(onuma__marker *marker) {
     onuma__device *device = marker->queue->shared.device;
     uint32_t i = atomic_load_explicit(&marker->tries, memory_order_acquire);
     bool passed = false;
-    onuma_result r = onuma__device_note(device, device->ops->marker_poll(marker->native[i], &passed));
+    onuma_result r = ONUMA_ERROR_DEVICE_LOST;
+    if (!is_lost(device)) r = onuma__device_note(device, device->ops->marker_poll(marker->native[i], &passed));
     if (r == ONUMA_ERROR_DEVICE_LOST)
         settle(marker, ONUMA__MARKER_LOST);
     else if (r != ONUMA_OK)

@@ -23,7 +23,7 @@
 static struct {
     onuma__os_lock lock; /* guards all of this, and the queues' users, place, counted and next */
     onuma__queue_object *first;
-    onuma__tag last_tag;
+    onuma__tag last_number;
 } registry;
 
 /* Released queues not yet GONE. Relaxed: only spares tidy the lock when there are none. */
@@ -85,14 +85,16 @@ static bool tag_taken(onuma__tag tag) {
     onuma__queue_object *q = registry.first;
     while (q && q->shared.tag != tag)
         q = q->next;
-    return tag == 0 || tag == ONUMA__TAG_HOLD || q;
+    return q || tag == ONUMA__TAG_HOLD;
 }
 
 static void insert(onuma__queue_object *queue) {
-    do
-        registry.last_tag++;
-    while (tag_taken(registry.last_tag));
-    queue->shared.tag = registry.last_tag;
+    onuma__tag tag;
+    do {
+        registry.last_number = registry.last_number % (ONUMA__TAG_UNORDERED - 1) + 1;
+        tag = queue->in_order ? registry.last_number : registry.last_number | ONUMA__TAG_UNORDERED;
+    } while (tag_taken(tag));
+    queue->shared.tag = tag;
     queue->next = registry.first;
     registry.first = queue;
     queue->counted = true;
@@ -252,7 +254,7 @@ onuma_result onuma__queue_wrap(onuma__device *device, onuma_api api, uint64_t na
 
     onuma__queue_object *queue = share(device, api, native, desc, NULL, &r);
     if (!queue) {
-        onuma__queue_object *fresh;
+        onuma__queue_object *fresh = NULL;
         onuma__dead dead = {0};
         r = open_queue(device, api, native, desc, &fresh);
         if (r != ONUMA_OK) return r;
