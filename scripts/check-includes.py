@@ -34,7 +34,7 @@ OUTSIDE = {
     "tests/model": True,
     "tests/fault": True,
     "tests/fuzz": True,
-    "tests/stack": False,
+    "tests/stack": True,
     "tests/cli": False,
     "tests/package": False,
 }

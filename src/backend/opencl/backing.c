@@ -56,6 +56,8 @@ static void CL_CALLBACK driver_is_done(cl_mem memory, void *user) {
 }
 
 onuma_result onuma__cl_backing_attach(const onuma_backend_device *device, onuma__cl_backing *backing, cl_mem memory) {
+    /* Release: the callback's acquire on another thread sees the whole record, whatever the driver does in between. */
+    atomic_store_explicit(&backing->state, HELD, memory_order_release);
     const cl_int code = device->cl->clSetMemObjectDestructorCallback(memory, driver_is_done, backing);
     return code == CL_SUCCESS ? ONUMA_OK
                               : onuma__cl_fail(device->host, code, "clSetMemObjectDestructorCallback on \"%s\"",
