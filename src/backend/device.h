@@ -22,7 +22,7 @@ typedef struct onuma__device {
     const onuma__log *log;       /* the runtime's */
     const onuma__config *config; /* the runtime's */
     _Atomic(void *) handle;      /* the onuma_device that the user holds; set by the api layer */
-    uint64_t generation;         /* of the process that made it (onuma__os_process_generation); set with the handle */
+    uint64_t generation;         /* of the process that made it (onuma__os_process_generation) */
     bool adopted;                /* the caller releases it; counted */
     uint32_t references;         /* of an adopted one; the registry's adopt_lock */
     struct onuma__device *next;  /* in the registry's list of adopted ones; adopt_lock */

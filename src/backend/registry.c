@@ -45,6 +45,7 @@ static onuma__device *new_device(const onuma__registry *registry, const onuma__b
     device->log = registry->log;
     device->config = registry->config;
     device->info.struct_size = sizeof device->info;
+    device->generation = onuma__os_process_generation();
     return device;
 }
 

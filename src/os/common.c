@@ -98,3 +98,19 @@ char *onuma__thread_text(void) {
     if (!t->text) t->text = calloc(1, ONUMA__DETAIL_BYTES);
     return t->text;
 }
+
+/* ------------------------------------------------------------ leak checkers */
+
+#if defined(__linux__)
+/* LeakSanitizer's, where the program is built with it. */
+extern void __lsan_register_root_region(const void *p, size_t size) __attribute__((weak));
+
+void onuma__os_leak_roots(const void *p, size_t size) {
+    if (__lsan_register_root_region != NULL) __lsan_register_root_region(p, size);
+}
+#else
+void onuma__os_leak_roots(const void *p, size_t size) {
+    (void)p;
+    (void)size;
+}
+#endif

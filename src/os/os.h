@@ -52,6 +52,10 @@ void *onuma__os_map(size_t size, size_t align);
 /* Keep these pages out of fork()ed children where the system can (segments a device may write). */
 void onuma__os_exclude_from_fork(void *p, size_t size);
 
+/* Tell a leak checker, if this process runs under one, that these pages hold pointers to allocated memory: it looks
+ * for them in malloc's memory and in variables only. For pages that are never unmapped. */
+void onuma__os_leak_roots(const void *p, size_t size);
+
 /* Bytes of physical memory, and of what a program could still get (0 when the system does not tell). */
 void onuma__os_memory(uint64_t *total, uint64_t *available);
 

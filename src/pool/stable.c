@@ -16,6 +16,7 @@ void *onuma__stable_take(onuma__stable *stable) {
         if (stable->fresh == stable->end) {
             unsigned char *chunk = onuma__os_map(CHUNK, 0);
             if (chunk != NULL) {
+                onuma__os_leak_roots(chunk, CHUNK);
                 stable->fresh = chunk;
                 stable->end = chunk + CHUNK / stable->item * stable->item;
             }
