@@ -16,9 +16,12 @@ struct onuma__pool {
     onuma__owner owner; /* first: sync sees the pool through it */
     char name[64];
     bool simulate;
-    onuma__sites *sites;     /* NULL unless track:full */
-    _Atomic size_t limit;    /* bytes; 0: none. Relaxed: a changed limit may be seen late */
-    _Atomic size_t reserved; /* bytes held; admission is a compare-exchange, so it never passes the limit by growing */
+    onuma__sites *sites;  /* NULL unless track:full */
+    _Atomic size_t limit; /* bytes; 0: none. Relaxed: a changed limit may be seen late */
+    /* Bytes: reserved <= admitted <= limit at every moment (unless the limit was lowered). */
+    _Atomic size_t admitted; /* held, or about to be asked for */
+    _Atomic size_t reserved; /* held from the backend */
+    _Atomic size_t reserved_peak;
     _Atomic uint64_t oom_retry_count, alloc_failure_count; /* relaxed counters */
     onuma_oom_handler *handler; /* these two under the policy lock; it is not held while the handler runs */
     void *handler_user;
@@ -65,7 +68,8 @@ uint64_t onuma__pool_report_leaks(onuma__pool *pool);
 
 onuma_result onuma__import(onuma__device *device, void *host, size_t size, const onuma_import_desc *desc, void **out);
 
-/* At the end of a runtime: the device's imports that live are reported and go into quarantine. Returns how many. */
+/* At the end of a runtime: the device's imports that are left go into quarantine, those that live reported. Returns how
+ * many are left. */
 uint64_t onuma__imports_keep(onuma__device *device);
 
 #endif

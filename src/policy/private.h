@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of this folder share among themselves. */
+#ifndef ONUMA_POLICY_PRIVATE_H
+#define ONUMA_POLICY_PRIVATE_H
+
+#include "policy/policy.h"
+
+/*
+ * The policy lock guards what is small and rarely touched: handlers, the list
+ * of imports, the quarantine. Of other layers only the engine may be called
+ * while it is held. One for all pools, so that fork() has one to care for.
+ */
+void onuma__policy_lock(void);
+void onuma__policy_unlock(void);
+
+/* Count bytes about to be asked for; LIMIT, and nothing counted, if they would pass the limit. */
+onuma_result onuma__pool_admit(onuma__pool *pool, size_t size);
+/* The source's answer about admitted bytes: they are held now, or not admitted any more. Returns r. */
+onuma_result onuma__pool_settle(onuma__pool *pool, size_t size, onuma_result r);
+/* Bytes were given back. */
+void onuma__pool_dismiss(onuma__pool *pool, size_t size);
+
+/* The pool's source: the backend's segments, or addresses with nothing behind them. */
+onuma__source onuma__backend_source(onuma__pool *pool, bool range);
+onuma__source onuma__simulated_source(onuma__pool *pool);
+const onuma_segment *onuma__backend_segment(const onuma__span *span);
+const onuma_segment *onuma__simulated_segment(const onuma__span *span);
+
+/* After ONUMA__MISS: climb until the allocation succeeds or nothing is left to try. */
+onuma_result onuma__ladder_climb(onuma__pool *pool, size_t size, size_t align, onuma__tag tag, void **out);
+
+/* A pool with call sites was made (or is gone): frees look for sites while there is one. */
+void onuma__tracking_changed(bool more);
+
+/* Whether an import in quarantine needs this device. */
+bool onuma__imports_kept(const onuma__device *device);
+
+/* Bytes the device has free now, as the driver says; 0 if it does not tell. */
+uint64_t onuma__pool_device_free(onuma__pool *pool);
+
+#endif

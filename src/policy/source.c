@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The backend's segments as an engine's source, with the pool's limit around
+ * them.
+ *
+ * Bytes are admitted, by compare-exchange, before the driver is asked; they
+ * count as reserved once it gave them, and stop to before it gets them back. So
+ * threads that grow at once cannot pass the limit together, and nobody ever
+ * reads more reserved bytes than the limit allows.
+ */
+#include "policy/private.h"
+
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+onuma_result onuma__pool_admit(onuma__pool *pool, size_t size) {
+    size_t admitted = atomic_load_explicit(&pool->admitted, memory_order_relaxed);
+    for (;;) {
+        size_t limit = atomic_load_explicit(&pool->limit, memory_order_relaxed);
+        size_t most = limit != 0 ? limit : SIZE_MAX;
+        if (admitted > most || size > most - admitted)
+            return onuma__fail(ONUMA_ERROR_LIMIT,
+                               "pool \"%s\": %zu bytes more than the %zu reserved would pass its limit of %zu; free "
+                               "blocks or raise it with onuma_pool_set_limit",
+                               pool->name, size, admitted, most);
+        /* acquire: what was given back to make room left `reserved` before we add to it. */
+        if (atomic_compare_exchange_weak_explicit(&pool->admitted, &admitted, admitted + size, memory_order_acquire,
+                                                  memory_order_relaxed))
+            return ONUMA_OK;
+    }
+}
+
+onuma_result onuma__pool_settle(onuma__pool *pool, size_t size, onuma_result r) {
+    if (r != ONUMA_OK) {
+        atomic_fetch_sub_explicit(&pool->admitted, size, memory_order_relaxed);
+        return r;
+    }
+    size_t now = atomic_fetch_add_explicit(&pool->reserved, size, memory_order_relaxed) + size;
+    size_t peak = atomic_load_explicit(&pool->reserved_peak, memory_order_relaxed);
+    while (now > peak && !atomic_compare_exchange_weak_explicit(&pool->reserved_peak, &peak, now, memory_order_relaxed,
+                                                                memory_order_relaxed))
+        continue;
+    return ONUMA_OK;
+}
+
+void onuma__pool_dismiss(onuma__pool *pool, size_t size) {
+    atomic_fetch_sub_explicit(&pool->reserved, size, memory_order_relaxed);
+    /* release: whoever is admitted in our place counts as reserved after we no longer do. */
+    atomic_fetch_sub_explicit(&pool->admitted, size, memory_order_release);
+}
+
+/* ---------------------------------------------------------------- segments */
+
+/* Behind each span. */
+typedef struct holding {
+    onuma_segment segment;
+    bool range; /* counted by what is committed, not by its size */
+} holding;
+
+const onuma_segment *onuma__backend_segment(const onuma__span *span) {
+    return &((const holding *)span->own)->segment;
+}
+
+static onuma_backend_device *backend_of(const onuma__pool *pool) {
+    return atomic_load_explicit(&pool->owner.device->backend, memory_order_acquire);
+}
+
+/* What a driver says it gave, checked: a lie here would become a block beyond the memory's end. */
+static onuma_result check_segment(const onuma__pool *pool, const onuma_segment *segment, size_t asked) {
+    uintptr_t base = (uintptr_t)segment->base;
+    if (base != 0 && segment->size >= asked && segment->size <= UINTPTR_MAX - base) return ONUMA_OK;
+    return onuma__fail(ONUMA_ERROR_INTERNAL, "device %s: asked for %zu bytes, the driver gave %zu at %p",
+                       pool->owner.device->id, asked, segment->size, segment->base);
+}
+
+static onuma_result check_size(const onuma__pool *pool, size_t size) {
+    uint64_t most = pool->owner.device->info.max_segment;
+    if (most == 0 || size <= most) return ONUMA_OK;
+    return onuma__fail(ONUMA_ERROR_OUT_OF_MEMORY,
+                       "device %s: %zu bytes in one piece, and its driver allows %" PRIu64 "; use smaller blocks",
+                       pool->owner.device->id, size, most);
+}
+
+static void destroy(const onuma__pool *pool, holding *held) {
+    pool->owner.device->ops->segment_destroy(backend_of(pool), &held->segment);
+    free(held);
+}
+
+typedef onuma_result make_segment(onuma_backend_device *device, onuma_kind kind, size_t size, onuma_segment *out);
+
+/* A checked segment from one of the driver's two functions that make them. */
+static onuma_result make(const onuma__pool *pool, make_segment *from, bool range, size_t size, holding **out) {
+    onuma_result r = check_size(pool, size);
+    if (r != ONUMA_OK) return r;
+    holding *made = calloc(1, sizeof *made);
+    if (made == NULL)
+        return onuma__fail(ONUMA_ERROR_OUT_OF_MEMORY, "pool \"%s\": no memory for a segment's record", pool->name);
+    made->segment.struct_size = sizeof made->segment;
+    made->range = range;
+    r = onuma__device_note(pool->owner.device, from(backend_of(pool), pool->owner.kind, size, &made->segment));
+    if (r != ONUMA_OK) {
+        free(made);
+        return r;
+    }
+    r = check_segment(pool, &made->segment, size);
+    if (r != ONUMA_OK)
+        destroy(pool, made);
+    else
+        *out = made;
+    return r;
+}
+
+static void describe(holding *held, onuma__span *out) {
+    *out = (onuma__span){.base = held->segment.base, .size = held->segment.size, .own = held};
+}
+
+/* Drivers may give more than was asked for, and what is held counts. */
+static onuma_result admit_surplus(onuma__pool *pool, holding *made, size_t size) {
+    size_t surplus = made->segment.size - size;
+    onuma_result r = onuma__pool_admit(pool, surplus);
+    if (r != ONUMA_OK)
+        destroy(pool, made);
+    else
+        (void)onuma__pool_settle(pool, surplus, ONUMA_OK);
+    return r;
+}
+
+static onuma_result acquire(void *self, size_t size, onuma__span *out) {
+    onuma__pool *pool = self;
+    holding *made;
+    onuma_result r = onuma__pool_admit(pool, size);
+    if (r != ONUMA_OK) return r;
+    r = make(pool, pool->owner.device->ops->segment_create, false, size, &made);
+    if (r == ONUMA_OK) r = admit_surplus(pool, made, size);
+    r = onuma__pool_settle(pool, size, r);
+    if (r == ONUMA_OK) describe(made, out);
+    return r;
+}
+
+/* ------------------------------------------------------------------- range */
+
+static onuma_result reserve(void *self, size_t size, onuma__span *out) {
+    onuma__pool *pool = self;
+    holding *made;
+    onuma_result r = make(pool, pool->owner.device->ops->segment_reserve, true, size, &made);
+    if (r == ONUMA_OK) describe(made, out);
+    return r;
+}
+
+static onuma_result commit(void *self, const onuma__span *span, size_t offset, size_t size) {
+    onuma__pool *pool = self;
+    holding *held = span->own;
+    onuma_result r = onuma__pool_admit(pool, size);
+    if (r != ONUMA_OK) return r;
+    r = pool->owner.device->ops->segment_commit(backend_of(pool), &held->segment, offset, size);
+    return onuma__device_note(pool->owner.device, onuma__pool_settle(pool, size, r));
+}
+
+static onuma_result decommit(void *self, const onuma__span *span, size_t offset, size_t size) {
+    onuma__pool *pool = self;
+    holding *held = span->own;
+    onuma_result r = pool->owner.device->ops->segment_decommit(backend_of(pool), &held->segment, offset, size);
+    if (r == ONUMA_OK) onuma__pool_dismiss(pool, size);
+    return onuma__device_note(pool->owner.device, r);
+}
+
+static void release(void *self, const onuma__span *span, size_t committed) {
+    onuma__pool *pool = self;
+    holding *held = span->own;
+    size_t counted = held->range ? committed : span->size;
+    destroy(pool, held);
+    onuma__pool_dismiss(pool, counted);
+}
+
+onuma__source onuma__backend_source(onuma__pool *pool, bool range) {
+    return (onuma__source){
+        .self = pool,
+        .acquire = acquire,
+        .reserve = range ? reserve : NULL,
+        .commit = range ? commit : NULL,
+        .decommit = range ? decommit : NULL,
+        .release = release,
+    };
+}
