@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Queues, uses, host accesses and views, as far as the public functions go: on the host's timeline, stepped by hand. */
+#include "api.h"
+
+typedef struct fixture {
+    onuma_runtime *rt;
+    onuma_device *host;
+    onuma_pool *pool;
+    onuma_queue *queue;
+    onuma_host_timeline timeline;
+} fixture;
+
+static uint64_t native(onuma_host_timeline *timeline) {
+    return (uint64_t)(uintptr_t)timeline;
+}
+
+static int set_up(void **state) {
+    static fixture f;
+    memset(&f, 0, sizeof f);
+    f.rt = api_runtime(NULL, NULL);
+    f.host = api_host(f.rt);
+    f.pool = api_pool(f.host, 0);
+    OK(onuma_queue_wrap(f.host, ONUMA_API_HOST, native(&f.timeline), NULL, &f.queue));
+    *state = &f;
+    return 0;
+}
+
+static int tear_down(void **state) {
+    fixture *f = *state;
+    f->timeline.completed = f->timeline.submitted;
+    OK(onuma_queue_release(f->queue));
+    OK(onuma_pool_destroy(f->pool));
+    onuma_runtime_destroy(f->rt);
+    return 0;
+}
+
+static void wrapping_twice_gives_the_same(void **state) {
+    fixture *f = *state;
+    onuma_queue *again, *other;
+    onuma_host_timeline second = {0, 0};
+    OK(onuma_queue_wrap(f->host, ONUMA_API_HOST, native(&f->timeline), NULL, &again));
+    assert_ptr_equal(again, f->queue);
+    OK(onuma_queue_wrap(f->host, ONUMA_API_HOST, native(&second), NULL, &other));
+    assert_ptr_not_equal(other, f->queue);
+    OK(onuma_queue_release(other));
+    FAILS(INVALID_ARGUMENT, "not a live queue", onuma_queue_release(other));
+    OK(onuma_queue_release(again));
+    void *block;
+    OK(onuma_alloc(f->pool, 10, 0, f->queue, &block)); /* one reference is left */
+    OK(onuma_free(block, f->queue));
+    OK(onuma_queue_release(NULL));
+}
+
+static void freed_memory_follows_its_queue(void **state) {
+    fixture *f = *state;
+    void *block, *other;
+    OK(onuma_alloc(f->pool, 3 << 20, 0, f->queue, &block));
+    f->timeline.submitted = 1;
+    OK(onuma_free(block, f->queue));
+    OK(onuma_alloc(f->pool, 3 << 20, 0, NULL, &other)); /* the CPU may not have it yet */
+    assert_true((char *)other + (3 << 20) <= (char *)block || (char *)block + (3 << 20) <= (char *)other);
+    OK(onuma_free(other, NULL));
+    OK(onuma_alloc(f->pool, 3 << 20, 0, f->queue, &other));
+    OK(onuma_free(other, f->queue));
+    f->timeline.completed = 1;
+    OK(onuma_pool_trim(f->pool, 0, NULL));
+    assert_int_equal(api_stats(f->pool).reserved_bytes, 0);
+}
+
+/* What the CPU writes for a queue must not be memory that the queue still uses. */
+static void zeroed_and_moved_blocks_are_the_queues(void **state) {
+    fixture *f = *state;
+    unsigned char *used, *fresh, *moved;
+    OK(onuma_alloc(f->pool, 5000, 0, f->queue, (void **)&used));
+    memset(used, 0xaa, 5000);
+    f->timeline.submitted = 1; /* work that reads `used` */
+    OK(onuma_free(used, f->queue));
+    OK(onuma_alloc_zeroed(f->pool, 5000, 0, f->queue, (void **)&fresh));
+    assert_ptr_not_equal(fresh, used);
+    for (size_t i = 0; i < 5000; i++) {
+        assert_int_equal(used[i], 0xaa);
+        assert_int_equal(fresh[i], 0);
+    }
+    memset(fresh, 0xbb, 5000);
+    OK(onuma_realloc(fresh, 900000, f->queue, (void **)&moved));
+    for (size_t i = 0; i < 5000; i++)
+        assert_true(used[i] == 0xaa && moved[i] == 0xbb);
+
+    /* And it counts as used by the queue until it is freed, whatever it is freed on. */
+    f->timeline.submitted = 2;
+    OK(onuma_free(moved, NULL));
+    assert_true(api_stats(f->pool).pending_bytes >= 900000);
+    f->timeline.completed = 2;
+    OK(onuma_pool_trim(f->pool, 0, NULL));
+    assert_int_equal(api_stats(f->pool).pending_bytes, 0);
+}
+
+static void host_access_waits_for_uses(void **state) {
+    fixture *f = *state;
+    void *block;
+    OK(onuma_alloc(f->pool, 4096, 0, NULL, &block));
+    OK(onuma_use(f->queue, block, ONUMA_ACCESS_WRITE));
+    f->timeline.submitted = 1;
+    OK(onuma_submitted(f->queue, NULL));
+    FAILS(TIMEOUT, "", onuma_host_acquire(block, 4096, ONUMA_ACCESS_READ, 0));
+    f->timeline.completed = 1;
+    OK(onuma_host_acquire(block, 4096, ONUMA_ACCESS_WRITE, 0));
+    FAILS(CONFLICT, "", onuma_use(f->queue, block, ONUMA_ACCESS_READ));
+    OK(onuma_host_release(block, 4096, ONUMA_ACCESS_WRITE));
+    OK(onuma_use(f->queue, block, ONUMA_ACCESS_READ));
+    onuma_native_event event = ONUMA_NATIVE_EVENT_INIT;
+    event.handle = 2;
+    f->timeline.submitted = 2;
+    OK(onuma_submitted(f->queue, &event));
+    OK(onuma_host_acquire(block, 4096, ONUMA_ACCESS_READ, 0)); /* two readers are never in each other's way */
+    OK(onuma_host_release(block, 4096, ONUMA_ACCESS_READ));
+    FAILS(TIMEOUT, "", onuma_host_acquire(block, 4096, ONUMA_ACCESS_WRITE, 0));
+    f->timeline.completed = 2;
+    OK(onuma_host_acquire(block, 4096, ONUMA_ACCESS_WRITE, 0));
+    OK(onuma_host_release(block, 4096, ONUMA_ACCESS_WRITE));
+    OK(onuma_free(block, NULL));
+}
+
+static void use_many_is_all_or_none(void **state) {
+    fixture *f = *state;
+    void *blocks[3];
+    const onuma_access modes[3] = {ONUMA_ACCESS_READ, ONUMA_ACCESS_WRITE, ONUMA_ACCESS_READ_WRITE};
+    for (size_t i = 0; i < 3; i++)
+        OK(onuma_alloc(f->pool, 100, 0, NULL, &blocks[i]));
+    OK(onuma_host_acquire(blocks[2], 100, ONUMA_ACCESS_WRITE, 0));
+    FAILS(CONFLICT, "", onuma_use_many(f->queue, 3, blocks, modes));
+    OK(onuma_host_acquire(blocks[1], 100, ONUMA_ACCESS_WRITE, 0)); /* no use was left behind */
+    OK(onuma_host_release(blocks[1], 100, ONUMA_ACCESS_WRITE));
+    OK(onuma_host_release(blocks[2], 100, ONUMA_ACCESS_WRITE));
+    OK(onuma_use_many(f->queue, 3, blocks, modes));
+    OK(onuma_submitted(f->queue, NULL));
+    OK(onuma_use_many(f->queue, 0, NULL, NULL));
+    for (size_t i = 0; i < 3; i++)
+        OK(onuma_free(blocks[i], NULL));
+}
+
+static void views_are_pointers_on_the_host(void **state) {
+    fixture *f = *state;
+    char *block;
+    onuma_view view = ONUMA_VIEW_INIT;
+    OK(onuma_alloc(f->pool, 1000, 0, NULL, (void **)&block));
+    OK(onuma_view_get(block + 10, f->host, ONUMA_API_HOST, &view));
+    assert_int_equal(view.via, ONUMA_VIA_POINTER);
+    assert_true(view.pointer == (uintptr_t)block + 10);
+    assert_true(view.size >= 990);
+    FAILS(INVALID_ARGUMENT, "", onuma_view_release(&view));
+    OK(onuma_free(block, NULL));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(wrapping_twice_gives_the_same),
+        TEST(freed_memory_follows_its_queue),
+        TEST(zeroed_and_moved_blocks_are_the_queues),
+        TEST(host_access_waits_for_uses),
+        TEST(use_many_is_all_or_none),
+        TEST(views_are_pointers_on_the_host),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
