@@ -31,8 +31,8 @@ static void print_help(void) {
 
 static int unknown_command(const char *name) {
     const char *near = cli_nearest(name, command_name_at, NULL);
-    return near ? cli_bad_request("there is no command \"%s\"; did you mean \"%s\"?", name, near)
-                : cli_bad_request("there is no command \"%s\"; see opennuma --help", name);
+    return near ? cli_bad_request("there is no command \"%.100s\"; did you mean \"%s\"?", name, near)
+                : cli_bad_request("there is no command \"%.100s\"; see opennuma --help", name);
 }
 
 static int run(int argc, char **argv) {
@@ -47,7 +47,8 @@ static int run(int argc, char **argv) {
         return CLI_HELD;
     }
     if (first[0] == '-')
-        return cli_bad_request("%s is no option of opennuma itself (--help, --version); a command comes first", first);
+        return cli_bad_request("%.100s is no option of opennuma itself (--help, --version); a command comes first",
+                               first);
     for (size_t i = 0; i < COMMANDS; i++)
         if (strcmp(first, commands[i].name) == 0) return commands[i].run(argc - 1, argv + 1);
     return unknown_command(first);

@@ -100,7 +100,8 @@ static bool is_choice(const char *choices, const char *value) {
 static bool take_value(const cli_option *option, const char *value, int *status) {
     if (option->text) {
         if (option->choices && !is_choice(option->choices, value)) {
-            *status = cli_bad_request("--%s cannot be \"%s\"; it is one of %s", option->name, value, option->choices);
+            *status =
+                cli_bad_request("--%s cannot be \"%.100s\"; it is one of %s", option->name, value, option->choices);
             return false;
         }
         *option->text = value;
@@ -111,7 +112,7 @@ static bool take_value(const cli_option *option, const char *value, int *status)
     double number = strtod(value, &end);
     if (end == value || *end || errno == ERANGE || !isfinite(number) || number <= 0) {
         *status =
-            cli_bad_request("--%s cannot be \"%s\"; it is a number greater than 0, 0.25 say", option->name, value);
+            cli_bad_request("--%s cannot be \"%.100s\"; it is a number greater than 0, 0.25 say", option->name, value);
         return false;
     }
     *option->number = number;
@@ -122,9 +123,9 @@ static bool unknown_option(const cli_usage *usage, const char *argument, int *st
     char name[LONGEST_NAME + 1];
     snprintf(name, sizeof name, "%.*s", (int)strcspn(argument, "="), argument);
     const char *near = cli_nearest(name[0] == '-' ? name + strspn(name, "-") : name, option_name_at, usage);
-    *status =
-        near ? cli_bad_request("%s has no option %s; did you mean --%s?", usage->command, argument, near)
-             : cli_bad_request("%s has no option %s; see opennuma %s --help", usage->command, argument, usage->command);
+    *status = near ? cli_bad_request("%s has no option %.100s; did you mean --%s?", usage->command, argument, near)
+                   : cli_bad_request("%s has no option %.100s; see opennuma %s --help", usage->command, argument,
+                                     usage->command);
     return false;
 }
 
@@ -143,7 +144,7 @@ static bool take_option(const cli_usage *usage, int argc, char **argv, int *i, i
     const char *value = name[length] == '=' ? name + length + 1 : NULL;
     if (option->flag) {
         if (value) {
-            *status = cli_bad_request("--%s takes no value, \"%s\" was given", option->name, value);
+            *status = cli_bad_request("--%s takes no value, \"%.100s\" was given", option->name, value);
             return false;
         }
         *option->flag = true;
@@ -170,7 +171,7 @@ bool cli_options_parse(const cli_usage *usage, int argc, char **argv, const char
         } else if (found < usage->operand_count) {
             operands[found++] = argv[i];
         } else {
-            *status = cli_bad_request("%s: \"%s\" is one argument too many; see opennuma %s --help", usage->command,
+            *status = cli_bad_request("%s: \"%.100s\" is one argument too many; see opennuma %s --help", usage->command,
                                       argv[i], usage->command);
             return false;
         }

@@ -65,16 +65,18 @@ void cli_table_row(cli_table *table, ...) {
 
 void cli_table_print(cli_table *table, int indent) {
     for (size_t r = 0; r < table->rows; r++) {
-        printf("%*s", indent, "");
+        /* Blanks wait until something follows them, so that no line ends with any. */
+        size_t blanks = (size_t)indent;
         for (size_t c = 0; c < table->columns; c++) {
             char *cell = table->cells[r * table->columns + c];
-            int padding = (int)(table->width[c] - text_width(cell));
-            bool last = c + 1 == table->columns;
-            if (table->align[c] == '>')
-                printf("%*s%s", padding, "", cell);
-            else
-                printf("%s%*s", cell, last ? 0 : padding, "");
-            if (!last) printf("%*s", GAP, "");
+            size_t padding = table->width[c] - text_width(cell);
+            bool right = table->align[c] == '>';
+            if (right) blanks += padding;
+            if (cell[0]) {
+                printf("%*s%s", (int)blanks, "", cell);
+                blanks = 0;
+            }
+            blanks += GAP + (right ? 0 : padding);
             free(cell);
         }
         putchar('\n');

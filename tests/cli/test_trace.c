@@ -284,6 +284,27 @@ static void test_endless_text(void **state) {
     assert_true(given <= (uint64_t)TRACE_MOST_TEXT + (1 << 20));
 }
 
+/* The same two lines for ever, which a gzip file holds in a thousandth of the space. */
+static long read_endless_lines(void *user, char *buffer, size_t size, char *why, size_t why_size) {
+    (void)user;
+    (void)why;
+    (void)why_size;
+    static const char lines[] = "a,1,1,0,0\nf,1,1,0,0\n";
+    size_t length = sizeof lines - 1, given = 0;
+    for (; given + length <= size; given += length)
+        memcpy(buffer + given, lines, length);
+    return (long)given;
+}
+
+static void test_endless_operations(void **state) {
+    (void)state;
+    const trace_source source = {read_endless_lines, NULL};
+    trace t;
+    assert_false(trace_read(&t, &source, error, sizeof error));
+    assert_string_equal(error, "line 8388609: more than 8388608 operations, which is all that is read; cut the trace");
+    assert_null(t.ops);
+}
+
 /* ------------------------------------------------------------------- sizes */
 
 static void test_scale(void **state) {
@@ -327,6 +348,7 @@ int main(void) {
         cmocka_unit_test(test_most_streams),
         cmocka_unit_test(test_failing_source),
         cmocka_unit_test(test_endless_text),
+        cmocka_unit_test(test_endless_operations),
         cmocka_unit_test(test_scale),
         cmocka_unit_test(test_peak),
     };

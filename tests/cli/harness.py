@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of the command share: running it, checking what it says, and texts kept to compare with.
+
+A test file ends with harness.main(). It is run as
+
+    python3 test_x.py PATH/TO/opennuma [--update] [names of tests]
+
+where --update rewrites the kept texts (golden/*.txt) instead of comparing. No driver is loaded
+unless a test asks for it, so results do not depend on the machine.
+"""
+import argparse
+import gzip
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+TRACES = HERE.parent / "data" / "traces"
+HELD, FAILED, BAD_REQUEST = 0, 1, 2
+TIMEOUT_S = 240
+
+binary = None
+update = False
+
+
+class CommandTest(unittest.TestCase):
+    maxDiff = None
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="opennuma-test-")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def environment(self, **changes):
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("OPENNUMA_", "LC_", "LANG"))}
+        return kept | {"OPENNUMA_CONF": "backends:host"} | changes
+
+    def run_command(self, *arguments, **options):
+        """Run with these arguments. A crash (an exit by signal) or a sanitizer's report fails the test."""
+        environment = self.environment(**options.pop("env", {}))
+        done = subprocess.run([binary, *(a if isinstance(a, bytes) else str(a) for a in arguments)], env=environment, timeout=TIMEOUT_S,
+                              **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL} | options)
+        said = (done.stderr or b"").decode()
+        self.assertIn(done.returncode, (HELD, FAILED, BAD_REQUEST), said)
+        self.assertNotIn("Sanitizer", said)
+        return done
+
+    def succeed(self, *arguments, **options):
+        """Run; it must hold and say nothing on standard error. Its text."""
+        done = self.run_command(*arguments, **options)
+        self.assertEqual(done.stderr.decode(), "")
+        self.assertEqual(done.returncode, HELD)
+        return done.stdout.decode()
+
+    def succeed_json(self, *arguments, **options):
+        return self.one_object(self.succeed(*arguments, "--json", **options))
+
+    def one_object(self, text):
+        """The object that is all of the text, on one line, with every number finite."""
+        self.assertEqual(text.count("\n"), 1)
+        self.assertTrue(text.endswith("\n"))
+        value = json.loads(text, parse_constant=lambda name: self.fail(f"{name} in JSON"))
+        self.assertIsInstance(value, dict)
+        return value
+
+    def refuse(self, *arguments, saying, status=BAD_REQUEST, **options):
+        """Run; it must end with that status, print nothing, and say one line that holds these words."""
+        done = self.run_command(*arguments, **options)
+        said = done.stderr.decode()
+        self.assertEqual(done.returncode, status, said)
+        self.assertEqual(done.stdout or b"", b"")
+        self.assertEqual(said.count("\n"), 1, said)
+        self.assertTrue(said.startswith("opennuma: "), said)
+        for words in [saying] if isinstance(saying, str) else saying:
+            self.assertIn(words, said)
+        return said
+
+    def file(self, name, content):
+        path = self.folder / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    def gzip_file(self, name, content):
+        return self.file(name, gzip.compress(content.encode() if isinstance(content, str) else content))
+
+    def assert_golden(self, name, text):
+        path = HERE / "golden" / f"{name}.txt"
+        if update:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text)
+        self.assertTrue(path.exists(), f"{path} is missing; run with --update")
+        self.assertEqual(path.read_text(), text, f"{path} differs; if the new text is right, run with --update")
+
+
+def main():
+    global binary, update
+    parser = argparse.ArgumentParser()
+    parser.add_argument("binary")
+    parser.add_argument("--update", action="store_true")
+    arguments, rest = parser.parse_known_args()
+    binary, update = arguments.binary, arguments.update
+    unittest.main(argv=[sys.argv[0], *rest])

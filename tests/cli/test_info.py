@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""info and doctor."""
+import harness
+
+TYPES = {"integrated", "discrete", "cpu", "host"}
+
+
+class InfoTest(harness.CommandTest):
+    def check_shape(self, info):
+        self.assertRegex(info["version"], r"\A\d+\.\d+\.\d+\Z")
+        for backend in info["backends"]:
+            self.assertIn(backend["status"], {"ok", "absent", "error"})
+            self.assertTrue(backend["name"])
+            self.assertIsInstance(backend["detail"], str)
+        working = {b["name"] for b in info["backends"] if b["status"] == "ok"}
+        for device in info["devices"]:
+            self.assertIn(device["backend"], working)
+            self.assertTrue(device["id"].startswith(device["backend"]))
+            self.assertIn(device["type"], TYPES)
+            self.assertTrue(device["name"])
+            for name in ("driver", "shared_via", "physical"):
+                self.assertIsInstance(device[name], str)
+            self.assertLessEqual(set(device["kinds"]), {"host", "shared", "device"})
+            self.assertTrue(device["kinds"])
+            for name in ("memory_total", "memory_free", "alignment", "max_block"):
+                self.assertIsInstance(device[name], int)
+            self.assertEqual(device["alignment"] & (device["alignment"] - 1), 0)
+        self.assertEqual(len({d["id"] for d in info["devices"]}), len(info["devices"]))
+
+    def test_host_alone(self):
+        info = self.succeed_json("info")
+        self.check_shape(info)
+        self.assertEqual([d["id"] for d in info["devices"]], ["host"])
+        host = info["devices"][0]
+        self.assertEqual(host["type"], "host")
+        self.assertIn("shared", host["kinds"])
+        self.assertGreater(host["memory_total"], 1 << 20)
+        self.assertLessEqual(host["memory_free"], host["memory_total"])
+
+    def test_whatever_this_machine_has(self):
+        done = self.run_command("info", "--json", env={"OPENNUMA_CONF": ""})
+        self.assertEqual(done.returncode, harness.HELD, done.stderr.decode())
+        info = self.one_object(done.stdout.decode())
+        self.check_shape(info)
+        self.assertEqual(info["devices"][-1]["id"], "host")
+
+    def test_text_tells_the_same(self):
+        text = self.succeed("info")
+        info = self.succeed_json("info")
+        self.assertIn(info["version"], text)
+        for backend in info["backends"]:
+            self.assertRegex(text, rf"(?m)^{backend['name']} +{backend['status']}\b")
+        for device in info["devices"]:
+            self.assertRegex(text, rf"(?m)^{device['id']} +{device['type']} +[0-9.]+ [KMGT]iB")
+        self.assertFalse([line for line in text.splitlines() if line != line.rstrip()])
+
+    def test_config(self):
+        keys = self.succeed_json("info", "--config")["config"]
+        self.assertIn("backends", [key["name"] for key in keys])
+        text = self.succeed("info", "--config")
+        for key in keys:
+            self.assertEqual(set(key), {"name", "type", "default", "help"})
+            self.assertRegex(text, rf"(?m)^{key['name']} ")
+            self.assertIn(key["help"], text)
+
+    def test_wrong_config(self):
+        wrong = {"OPENNUMA_CONF": "no_such_key:1"}
+        self.refuse("info", env=wrong, saying="no_such_key")
+        self.refuse("doctor", env=wrong, saying="no_such_key")
+        self.succeed("info", "--config", env=wrong)
+
+
+class DoctorTest(harness.CommandTest):
+    def test_shape(self):
+        done = self.run_command("doctor", "--json")
+        report = self.one_object(done.stdout.decode())
+        self.assertEqual(done.returncode, harness.HELD if report["ok"] else harness.FAILED)
+        self.assertEqual(report["ok"], all(b["ok"] for b in report["backends"]))
+        for backend in report["backends"]:
+            self.assertEqual(backend["ok"], not backend["lacks"])
+            self.assertEqual(backend["ok"], not backend["remedy"])
+
+    def test_text_names_remedy(self):
+        empty = self.folder / "vendors"
+        empty.mkdir()
+        done = self.run_command("doctor", env={"OPENNUMA_CONF": "", "OCL_ICD_VENDORS": str(empty)})
+        self.assertEqual(done.returncode, harness.FAILED, done.stderr.decode())
+        text = done.stdout.decode()
+        self.assertRegex(text, r"(?m)^host +ok$")
+        self.assertRegex(text, rf"(?m)^opencl +lacks +OCL_ICD_VENDORS={empty} holds no driver")
+        self.assertRegex(text, r"(?m)^ +remedy +unset OCL_ICD_VENDORS")
+
+
+harness.main()
