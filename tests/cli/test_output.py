@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Results that cannot be written are an error, whatever the reason."""
 import os
+import pty
 import subprocess
 
 import harness
@@ -43,6 +44,18 @@ class OutputTest(harness.CommandTest):
         self.assertEqual(done.returncode, harness.HELD)
         self.assertEqual(self.one_object(done.stdout.decode())["ops"], 2)
         self.assertEqual(self.closed([0, 1, 2], "info").returncode, harness.BAD_REQUEST)
+
+    def test_progress_on_terminal_alone(self):
+        trace = harness.TRACES / "prefetch_streams.csv.gz"
+        terminal, child_end = pty.openpty()
+        done = self.run_command("replay", "--simulate", "--json", trace, stderr=child_end)
+        os.close(child_end)
+        shown = os.read(terminal, 65536).decode()
+        os.close(terminal)
+        self.assertEqual(self.one_object(done.stdout.decode())["errors"], 0)
+        self.assertIn("replay 0%", shown)
+        self.assertTrue(shown.endswith("\r\x1b[K"), shown)
+        self.succeed("replay", "--simulate", trace)
 
     def test_status_survives(self):
         """A bad request stays one when the output is fine, and becomes one when it is not."""
