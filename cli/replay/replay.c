@@ -27,16 +27,21 @@ typedef struct demand {
  */
 static const double fill_at_most = 0.85, fill_advised = 0.75;
 
+/* The smaller of two figures of which 0 means that it is not told. */
+static uint64_t smaller_told(uint64_t a, uint64_t b) {
+    return a && (!b || a < b) ? a : b;
+}
+
 /* Bytes that a pool on the device could get; 0: nobody tells. */
 static uint64_t room_on(const onuma_runtime *rt, const onuma_device_info *info) {
-    uint64_t room = info->memory_free ? info->memory_free : info->memory_total;
+    uint64_t room = smaller_told(info->memory_free, info->memory_total);
     onuma_device *host;
     onuma_device_info system = ONUMA_DEVICE_INFO_INIT;
     /* All but discrete GPUs live in the system's memory, whatever their drivers say is free. */
     if (info->type == ONUMA_DEVICE_DISCRETE || onuma_device_find(rt, "host", &host) != ONUMA_OK ||
-        onuma_device_get_info(host, &system) != ONUMA_OK || !system.memory_free)
+        onuma_device_get_info(host, &system) != ONUMA_OK)
         return room;
-    return room && room < system.memory_free ? room : system.memory_free;
+    return smaller_told(room, system.memory_free);
 }
 
 static double floor_to_two_digits(double value) {
@@ -125,6 +130,16 @@ static void print_text(const request *q, const trace *t, const demand *need, con
 
 /* ------------------------------------------------------------------ running */
 
+/* All work is done, but a driver may need a moment to tell. */
+static onuma_result destroy_pool(onuma_pool *pool) {
+    const uint64_t patience = 5000000000u, pause = 1000000;
+    uint64_t deadline = cli_now() + patience;
+    onuma_result r;
+    while ((r = onuma_pool_destroy(pool)) == ONUMA_ERROR_BUSY && cli_now() < deadline)
+        cli_sleep(pause);
+    return r;
+}
+
 static int run_on_pool(const request *q, const trace *t, const demand *need, onuma_device *device, onuma_pool *pool) {
     streams queues;
     onuma_result r = streams_create(device, t, &queues);
@@ -157,7 +172,7 @@ static int run_on_device(const request *q, const trace *t, const demand *need, c
     r = onuma_pool_create(device, &desc, &pool);
     if (r != ONUMA_OK) return cli_library_error(q->device, r);
     int status = run_on_pool(q, t, need, device, pool);
-    r = onuma_pool_destroy(pool);
+    r = destroy_pool(pool);
     if (r == ONUMA_OK) return status;
     return status == CLI_HELD ? cli_library_error("the pool is not empty at the end", r) : status;
 }

@@ -100,8 +100,13 @@ class MeasureTest(harness.CommandTest):
 
 
 class QueuesTest(harness.CommandTest):
-    """What may be reused when. 64 MiB blocks, each of which needs memory of its own unless another's is free."""
+    """What may be reused when: blocks so large that each has memory of its own unless it takes another's.
+
+    The library may ask a queue how far it is only when an allocation finds nothing free. WITNESS, on a stream
+    of its own, is such an allocation, soon after the free; what the queue was given up to then counts.
+    """
     SIZE = 64 << 20
+    WITNESS = "a,9,SIZE,9,2"
 
     def peak(self, *lines):
         path = self.file("queues.csv", "\n".join(line.replace("SIZE", str(self.SIZE)) for line in lines))
@@ -113,20 +118,22 @@ class QueuesTest(harness.CommandTest):
         self.assertEqual(self.peak("a,1,SIZE,0,0", "f,1,SIZE,0,1", "a,2,SIZE,0,1"), 1)
 
     def test_other_stream_waits(self):
-        self.assertEqual(self.peak("a,1,SIZE,0,0", "f,1,SIZE,0,1", "a,2,SIZE,1,1"), 2)
+        self.assertEqual(self.peak("a,1,SIZE,0,0", "f,1,SIZE,0,1", self.WITNESS, "a,2,SIZE,1,900"), 3)
 
-    def test_other_stream_reuses_later(self):
-        self.assertEqual(self.peak("a,1,SIZE,0,0", "f,1,SIZE,0,1", "a,2,8,0,5000", "a,3,SIZE,1,5000"), 1)
+    def test_other_stream_reuses_when_done(self):
+        self.assertEqual(self.peak("a,1,SIZE,0,0", "f,1,SIZE,0,1", self.WITNESS, "a,2,SIZE,1,1100"), 2)
 
     def test_later_use_holds_the_block(self):
-        self.assertEqual(self.peak("a,1,SIZE,0,0", "f,1,SIZE,0,1", "a,2,SIZE,0,5000", "r,1,SIZE,1,6000"), 2)
+        self.assertEqual(self.peak("a,1,SIZE,0,0", "f,1,SIZE,0,1", self.WITNESS, "a,2,SIZE,0,5000", "r,1,SIZE,1,6000"), 3)
 
     def test_later_use_ends(self):
-        self.assertEqual(self.peak("a,1,SIZE,0,0", "f,1,SIZE,0,1", "r,1,SIZE,1,4000", "a,2,SIZE,0,5000"), 1)
+        self.assertEqual(self.peak("a,1,SIZE,0,0", "f,1,SIZE,0,1", self.WITNESS, "r,1,SIZE,1,4000", "a,2,SIZE,0,5000"), 2)
 
     def test_later_uses_end_in_another_order(self):
-        self.assertEqual(self.peak("a,1,SIZE,0,0", "a,2,SIZE,0,0", "f,1,SIZE,0,1", "f,2,SIZE,0,1", "r,2,SIZE,1,4000",
-                                   "a,3,SIZE,0,5000", "r,1,SIZE,1,6000", "a,4,SIZE,0,7000"), 2)
+        begin = ["a,1,SIZE,0,0", "a,2,SIZE,0,0", "f,1,SIZE,0,1", "f,2,SIZE,0,1", self.WITNESS, "r,2,SIZE,1,4000"]
+        end = ["r,1,SIZE,1,6000"]
+        self.assertEqual(self.peak(*begin, "a,3,SIZE,0,5000", *end, "a,4,SIZE,0,7000"), 3)
+        self.assertEqual(self.peak(*begin, "a,3,SIZE,0,5000", "a,4,SIZE,0,5900", *end), 4)
 
 
 class RefuseTest(harness.CommandTest):
