@@ -280,7 +280,7 @@ typedef struct worker {
 static void *allocate_against_limit(void *argument) {
     worker *w = argument;
     void *blocks[32] = {0};
-    for (unsigned step = 0; step < 3000; step++) {
+    for (unsigned step = 0; step < 1000; step++) {
         w->seed = w->seed * 1664525 + 1013904223;
         size_t i = w->seed >> 27;
         if (blocks[i] != NULL) {
