@@ -139,7 +139,7 @@ void onuma__registry_close(onuma__registry *registry) {
         next = device->next;
         destroy_device(device);
     }
-    for (size_t i = registry->backend_count; i-- > 0;) {
+    for (size_t i = registry->backends == NULL ? 0 : registry->backend_count; i-- > 0;) {
         onuma__backend_state *state = &registry->backends[i];
         if (state->instance != NULL) state->ops->close(state->instance);
     }

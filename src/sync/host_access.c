@@ -59,8 +59,9 @@ static onuma_result check_reachable(const span *at) {
 
 /* ------------------------------------------------------------------------- mapping */
 
-static bool coherent(const onuma__device *device) {
-    return (device->info.abilities & ONUMA_ABILITY_COHERENT) != 0;
+/* Imports may need mapping on a device whose own shared memory does not. */
+static bool coherent(const onuma__record *record) {
+    return (record->owner->device->info.abilities & ONUMA_ABILITY_COHERENT) != 0 && !record->segment->needs_map;
 }
 
 /* From one mapped mode to another, 0 being unmapped. *now: what it is after, also on failure. No lock is held. */
@@ -181,7 +182,7 @@ static onuma_result poll_blockers(blockers *b, bool *progress, onuma__dead *dead
 static onuma_result hold(onuma__shard *shard, onuma__record *record, onuma_access mode) {
     record->holds[mode]++;
     onuma_access want = onuma__record_held(record);
-    if (coherent(record->owner->device) || (record->mapped & want) == want) {
+    if (coherent(record) || (record->mapped & want) == want) {
         onuma__shard_unlock(shard);
         return ONUMA_OK;
     }

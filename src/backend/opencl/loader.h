@@ -14,6 +14,7 @@
 #include <CL/cl_ext_intel.h>
 #endif
 
+#include "base/result.h"
 #include "opennuma/backend.h"
 
 /* X(need, function). OpenCL 1.2 is the oldest that is served; what came later is there or not, by loader and device. */
@@ -70,7 +71,6 @@ extern const char *const onuma__cl_library_names[];
 const char *onuma__cl_code_name(cl_int code);
 
 /* Record "<what>: CL_... (code); <remedy>" and return the result that goes with the code. */
-onuma_result onuma__cl_fail(const onuma_backend_host *host, cl_int code, const char *what, ...)
-    __attribute__((__format__(__printf__, 3, 4)));
+onuma_result onuma__cl_fail(const onuma_backend_host *host, cl_int code, const char *what, ...) ONUMA__PRINTF(3, 4);
 
 #endif

@@ -126,7 +126,7 @@ onuma_result onuma__cl_host_map(onuma_backend_device *device, const onuma_segmen
     if (segment->read_only && (mode & ONUMA_ACCESS_WRITE) != 0)
         return device->host->fail(ONUMA_ERROR_INVALID_ARGUMENT, "the memory at %p was imported read-only", base);
     if (segment->address != 0) return map_pointer(device, base, size, mode);
-    size_t inside;
+    size_t inside = 0;
     r = offset_in_view(device, view, offset, &inside);
     return r == ONUMA_OK ? map_view(device, memory_of(view), inside, base, size, mode) : r;
 }
