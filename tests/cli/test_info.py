@@ -38,7 +38,7 @@ class InfoTest(harness.CommandTest):
         self.assertLessEqual(host["memory_free"], host["memory_total"])
 
     def test_whatever_this_machine_has(self):
-        done = self.run_command("info", "--json", env={"OPENNUMA_CONF": ""})
+        done = self.run_command("info", "--json", env=self.environment_with_drivers())
         self.assertEqual(done.returncode, harness.HELD, done.stderr.decode())
         info = self.one_object(done.stdout.decode())
         self.check_shape(info)
@@ -83,7 +83,7 @@ class DoctorTest(harness.CommandTest):
     def test_text_names_remedy(self):
         empty = self.folder / "vendors"
         empty.mkdir()
-        done = self.run_command("doctor", env={"OPENNUMA_CONF": "", "OCL_ICD_VENDORS": str(empty)})
+        done = self.run_command("doctor", env=self.environment_with_drivers(OCL_ICD_VENDORS=str(empty)))
         self.assertEqual(done.returncode, harness.FAILED, done.stderr.decode())
         text = done.stdout.decode()
         self.assertRegex(text, r"(?m)^host +ok$")
