@@ -16,6 +16,14 @@ static struct {
     size_t count, capacity, mapped;
 } directory;
 
+void onuma__directory_lock(void) {
+    onuma__os_lock_acquire(&directory.lock);
+}
+
+void onuma__directory_unlock(void) {
+    onuma__os_lock_release(&directory.lock);
+}
+
 /* Under the lock: how many entries start at or before the address. */
 static size_t rank(uintptr_t address) {
     size_t low = 0, high = directory.count;

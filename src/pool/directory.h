@@ -33,6 +33,10 @@ typedef struct onuma__place {
 /* What holds this address. A segment found may die at once: check under its engine's lock. */
 onuma__place onuma__directory_find(uintptr_t address);
 
+/* Around fork(): hold the lock. */
+void onuma__directory_lock(void);
+void onuma__directory_unlock(void);
+
 /* Free of an import at `base`: HELD if it was live, DOUBLE_FREE if held. INVALID_POINTER if none starts there. */
 onuma_result onuma__import_hold(uintptr_t base);
 

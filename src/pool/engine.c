@@ -3,6 +3,7 @@
 #include "pool/engine.h"
 
 #include "pool/directory.h"
+#include "pool/fork.h"
 #include "pool/grow.h"
 #include "pool/node.h"
 #include "pool/segment.h"
@@ -80,6 +81,7 @@ onuma_result onuma__engine_create(const onuma__engine_desc *desc, onuma__engine 
     onuma_result r = check_desc(desc);
     if (r != ONUMA_OK) return r;
     onuma__heaps_start();
+    onuma__fork_start();
     onuma__engine *engine = onuma__stable_take(&engines);
     if (engine == NULL) return ONUMA_ERROR_OUT_OF_MEMORY;
     engine->source = desc->source;
@@ -115,6 +117,7 @@ onuma_result onuma__engine_create(const onuma__engine_desc *desc, onuma__engine 
     }
     atomic_store_explicit(&engine->id, atomic_fetch_add_explicit(&last_id, 1, memory_order_relaxed) + 1,
                           memory_order_release);
+    onuma__fork_enter(engine);
     *out = engine;
     return ONUMA_OK;
 
@@ -127,6 +130,7 @@ give_back:
 
 void onuma__engine_destroy(onuma__engine *engine) {
     if (engine == NULL) return;
+    onuma__fork_leave(engine);
     while (engine->segments != NULL) {
         onuma__segment *segment = engine->segments;
         onuma__os_lock_acquire(&engine->lock);

@@ -12,6 +12,7 @@
  *
  * Locks, in the order in which they may be nested:
  *
+ *   that of fork.c: the list of engines
  *   lifetime    process-wide: threads that exit against engines that die (heap.c)
  *   heaps_lock  of an engine: its list of heaps, and who may take from the heaps of others
  *   lock        of an engine: segments, nodes, indexes, tags, making and retiring slabs
@@ -185,6 +186,8 @@ struct onuma__engine {
     onuma__totals totals;
     onuma__gauge reserved, pending, metadata, cached;
     _Atomic uint64_t segment_allocs, segment_frees, commits, decommits;
+
+    onuma__engine *earlier, *later; /* in the list of fork.c; its lock */
 
     void *spare_link; /* of stable.c while dead */
 };

@@ -16,6 +16,14 @@ static onuma__stable heaps = {.item = (sizeof(onuma__heap) + 63) / 64 * 64, .lin
 /* See engine.h: held while a thread exits or an engine gives up its heaps, so that neither finds the other half gone. */
 static onuma__os_lock lifetime;
 
+void onuma__heaps_lock(void) {
+    onuma__os_lock_acquire(&lifetime);
+}
+
+void onuma__heaps_unlock(void) {
+    onuma__os_lock_release(&lifetime);
+}
+
 void onuma__heap_wait(onuma__heap *heap) {
     do {
         atomic_store_explicit(&heap->busy, 0, memory_order_release);

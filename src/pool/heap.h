@@ -107,6 +107,10 @@ bool onuma__heaps_visit(onuma__engine *engine, bool (*fn)(onuma__heap *heap));
 /* Before the first heap of the process: hear of threads that exit. */
 void onuma__heaps_start(void);
 
+/* Around fork(): hold the lock that is called lifetime. */
+void onuma__heaps_lock(void);
+void onuma__heaps_unlock(void);
+
 /* All heaps of a dying engine back to the process, without their slabs (which are gone). */
 void onuma__heaps_finish(onuma__engine *engine);
 

@@ -28,16 +28,10 @@ static size_t descriptor_bytes(size_t capacity) {
 
 static onuma__stable *descriptors(size_t capacity) {
     static onuma__stable pools[CAPACITIES];
-    static onuma__os_lock lock; /* guards setting the pools up */
     size_t i = 0;
     while ((CAPACITY_LEAST << i) < capacity)
         i++;
-    onuma__os_lock_acquire(&lock);
-    if (pools[i].item == 0) {
-        pools[i].item = descriptor_bytes(CAPACITY_LEAST << i);
-        pools[i].link = offsetof(onuma__slab, next);
-    }
-    onuma__os_lock_release(&lock);
+    onuma__stable_set_up(&pools[i], descriptor_bytes(CAPACITY_LEAST << i), offsetof(onuma__slab, next));
     return &pools[i];
 }
 

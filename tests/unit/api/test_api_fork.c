@@ -6,6 +6,7 @@
  */
 #include "api.h"
 
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -94,10 +95,54 @@ static void driver_pools_are_refused_in_a_child(void **state) {
     onuma_runtime_destroy(rt);
 }
 
+static atomic_bool stop;
+static void *churn(void *argument) {
+    onuma_pool *pool = argument;
+    while (!stop) {
+        void *block;
+        if (onuma_alloc(pool, 3000, 0, NULL, &block) == ONUMA_OK) (void)onuma_free(block, NULL);
+        if (onuma_alloc(pool, 1 << 20, 0, NULL, &block) == ONUMA_OK) (void)onuma_free(block, NULL);
+        (void)onuma_pool_trim(pool, 0, NULL);
+    }
+    return NULL;
+}
+
+static void fork_amid_allocations_does_not_hang(void **state) {
+    (void)state;
+    onuma_runtime *rt = api_runtime("backends:host,track:full", NULL);
+    onuma_pool *pool = api_pool(api_host(rt), 0);
+    pthread_t threads[2];
+    stop = false;
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, churn, pool), 0);
+    for (unsigned round = 0; round < 30; round++) {
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            alarm(20);
+            void *small, *large;
+            CHILD(onuma_alloc(pool, 3000, 0, NULL, &small) == ONUMA_OK);
+            CHILD(onuma_alloc(pool, 1 << 20, 0, NULL, &large) == ONUMA_OK);
+            memset(small, 1, 3000);
+            memset(large, 1, 1 << 20);
+            CHILD(onuma_free(small, NULL) == ONUMA_OK);
+            CHILD(onuma_free(large, NULL) == ONUMA_OK);
+            _exit(0);
+        }
+        join_child(child);
+    }
+    stop = true;
+    for (size_t i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    OK(onuma_pool_destroy(pool));
+    onuma_runtime_destroy(rt);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(host_pools_work_in_a_child),
         cmocka_unit_test(driver_pools_are_refused_in_a_child),
+        cmocka_unit_test(fork_amid_allocations_does_not_hang),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
