@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 CODE = {".c", ".h", ".cc", ".cpp", ".py", ".sh", ".cmake", ".cl"}
 LICENCE = "SPDX-License-Identifier: Apache-2.0"
-LONGEST = 600
+LONGEST = 700
 BINARY = {".gz", ".safetensors", ".png"}
 LEFTOVER = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|^\s*#\s*if\s+0\b")
 

@@ -154,7 +154,8 @@ static uint32_t add_block(builder *b, int index, uint32_t x) {
 static void build_transformer(builder *b) {
     size_t images = b->net->images, rows = images * TOKENS;
     uint32_t x = add_dense(b, "embed", b->net->input, rows, PATCH, WIDTH);
-    uint32_t position = weight(b, "position", (size_t)TOKENS * WIDTH), placed = add_tensor(b, NETWORK_ACTIVATION, rows * WIDTH);
+    uint32_t position = weight(b, "position", (size_t)TOKENS * WIDTH),
+             placed = add_tensor(b, NETWORK_ACTIVATION, rows * WIDTH);
     add_step(b, KERNEL_add_rows, rows * WIDTH, STEP_ARGUMENTS(x, position, placed, TOKENS * WIDTH));
     x = placed;
     for (int i = 0; i < BLOCKS; i++)

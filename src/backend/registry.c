@@ -105,9 +105,10 @@ static void open_backend(onuma__registry *registry, const onuma_backend *from, o
 }
 
 onuma_result onuma__registry_open(const onuma__config *config, const onuma__log *log, onuma__registry *out) {
-    onuma__registry registry = {.log = log, .config = config};
-    onuma_result r = onuma__backend_context_create(config, log, &registry.context);
+    onuma__backend_context *context;
+    onuma_result r = onuma__backend_context_create(config, log, &context);
     if (r != ONUMA_OK) return r;
+    onuma__registry registry = {.log = log, .config = config, .context = context};
     registry.backends = calloc(BACKENDS, sizeof registry.backends[0]);
     registry.tables = calloc(BACKENDS, sizeof registry.tables[0]);
     if (registry.backends == NULL || registry.tables == NULL) {

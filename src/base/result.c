@@ -42,7 +42,7 @@ const char *onuma_last_error(void) {
     return text ? text : "no memory to keep the details";
 }
 
-onuma_result onuma__fail(onuma_result r, const char *format, ...) {
+onuma_result(onuma__fail)(onuma_result r, const char *format, ...) {
     /* Formatted beside the thread's buffer: the arguments may quote the present detail. */
     char detail[ONUMA__DETAIL_BYTES];
     va_list arguments;

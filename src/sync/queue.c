@@ -202,7 +202,8 @@ static onuma_result open_queue(onuma__device *device, onuma_api api, uint64_t na
     onuma__queue_enter(queue);
     onuma_result r = device->ops->queue_open(backend, native, &order, &queue->native);
     onuma__queue_leave(queue);
-    if (onuma__device_note(device, r) != ONUMA_OK) {
+    r = onuma__device_note(device, r);
+    if (r != ONUMA_OK) {
         free(queue->last);
         free(queue);
         return r;

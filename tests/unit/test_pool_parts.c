@@ -184,7 +184,8 @@ static void test_index_against_best_fit(void **state) {
     (void)state;
     onuma__index *index = calloc(1, sizeof *index);
     onuma__node *nodes = calloc(NODES, sizeof *nodes);
-    onuma__segment segment = {0};
+    onuma__segment segment;
+    memset(&segment, 0, sizeof segment);
     bool in[NODES] = {false};
     double asked = 0, given = 0, best_given = 0;
     for (size_t i = 0; i < NODES; i++) {
@@ -223,7 +224,8 @@ static void test_index_aligned(void **state) {
     (void)state;
     onuma__index *index = calloc(1, sizeof *index);
     onuma__node *nodes = calloc(201, sizeof *nodes);
-    onuma__segment segment = {0};
+    onuma__segment segment;
+    memset(&segment, 0, sizeof segment);
     /* Many that are large enough but lie badly, and one that must be found above them. */
     for (size_t i = 0; i < 200; i++) {
         nodes[i] = (onuma__node){.segment = &segment, .base = ((i + 1) << 30) + ONUMA__UNIT, .size = 64 * ONUMA__UNIT};
