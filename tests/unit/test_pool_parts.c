@@ -5,6 +5,8 @@
 #include "pool/node.h"
 #include "pool_support.h"
 
+#include <string.h>
+
 static uint64_t seed = 0x9e3779b97f4a7c15;
 
 static uint64_t draw(uint64_t below) {
