@@ -3,6 +3,7 @@
 #include "backend/opencl/opencl.h"
 #include "os/os.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 /* Takes over one reference to `context`, also when it fails. */
@@ -125,6 +126,8 @@ static onuma_result adopt(onuma_backend_instance *instance, cl_context context, 
         if (code != CL_SUCCESS) return onuma__cl_fail(instance->host, code, "clGetDeviceInfo of an adopted device");
         r = onuma__cl_facts_query(instance, platform, id, &facts);
         if (r != ONUMA_OK) return r;
+        if (facts.info.physical[0] == '\0')
+            snprintf(facts.info.physical, sizeof facts.info.physical, "%.40s#part", facts.info.name);
     }
     cl_int code = cl->clRetainContext(context);
     if (code != CL_SUCCESS) return onuma__cl_fail(instance->host, code, "clRetainContext of an adopted context");

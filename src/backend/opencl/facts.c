@@ -126,7 +126,7 @@ static void choose_way(const onuma_backend_instance *instance, const char *exten
 
 /* ---------------------------------------------------------------- the device */
 
-/* Equal texts mean the same chip, across drivers too. "" where nothing tells. */
+/* Equal texts mean the same chip, across drivers too. "" where nothing tells: the instance then counts by name. */
 static void name_chip(const onuma__cl *cl, const char *extensions, onuma__cl_facts *f) {
     char *to = f->info.physical;
     const size_t room = sizeof f->info.physical;
