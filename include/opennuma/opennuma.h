@@ -295,7 +295,11 @@ typedef struct onuma_pool_desc {
 /** Create a pool. Errors: INVALID_ARGUMENT, NOT_SUPPORTED (kind or source), OUT_OF_MEMORY, DEVICE_LOST. */
 ONUMA_API onuma_result onuma_pool_create(onuma_device *d, const onuma_pool_desc *desc, onuma_pool **out);
 
-/** Destroy a pool with no live blocks. Errors: BUSY while blocks live or queues still use some (nothing is changed). NULL ok. */
+/**
+ * Destroy a pool with no live blocks. Waits up to a second for queues that still
+ * use freed ones. Errors: BUSY while blocks live, or if those queues go on
+ * (nothing is changed). NULL ok.
+ */
 ONUMA_API onuma_result onuma_pool_destroy(onuma_pool *p);
 
 /**
@@ -365,8 +369,9 @@ ONUMA_API onuma_result onuma_block_get_info(const void *ptr, onuma_block_info *o
 
 /**
  * Give wholly free memory back until at most keep_bytes are reserved. With
- * nothing live, keep_bytes 0 leaves 0 reserved. *released (NULL ok) is what
- * was given back.
+ * nothing live and the queues idle, keep_bytes 0 leaves 0 reserved; waits up to
+ * 50 ms for queues that use freed blocks. *released (NULL ok) is what was given
+ * back.
  */
 ONUMA_API onuma_result onuma_pool_trim(onuma_pool *p, size_t keep_bytes, size_t *released);
 

@@ -125,15 +125,27 @@ static void give_back(onuma__pool *pool) {
     atomic_fetch_sub_explicit(&device->users, 1, memory_order_release);
 }
 
+/*
+ * How long to wait for queues that still use what was freed. Not zero: their last marker may be recorded only now,
+ * and a driver needs a moment to say that it has passed, even of a queue that finished long ago.
+ */
+#define TRIM_PATIENCE (UINT64_C(50) * 1000 * 1000)
+#define DESTROY_PATIENCE (UINT64_C(1000) * 1000 * 1000)
+
 /* Finish all that is freed. What caches hold for a queue waits for that queue once it has left the cache, so they
  * come first. */
-static void settle_frees(onuma__pool *pool) {
-    (void)onuma__engine_take_caches(pool->owner.engine);
-    (void)onuma__sync_poll(pool->owner.engine);
+static void settle_frees(onuma__pool *pool, uint64_t patience_ns) {
+    onuma__engine *engine = pool->owner.engine;
+    (void)onuma__engine_take_caches(engine);
+    const uint64_t deadline = onuma__os_now() + patience_ns;
+    while (onuma__sync_pending(engine) != 0) {
+        const uint64_t now = onuma__os_now();
+        if (now >= deadline || !onuma__sync_wait(engine, deadline - now)) return;
+    }
 }
 
 onuma_result onuma__pool_check_idle(onuma__pool *pool) {
-    settle_frees(pool);
+    settle_frees(pool, DESTROY_PATIENCE);
     onuma_pool_stats stats = ONUMA_POOL_STATS_INIT;
     onuma__engine_get_stats(pool->owner.engine, &stats);
     if (stats.in_use_blocks != 0)
@@ -152,7 +164,7 @@ onuma_result onuma__pool_check_idle(onuma__pool *pool) {
 
 void onuma__pool_destroy(onuma__pool *pool) {
     /* Looked at again: a call that raced with this one may have made it busy, and then its memory must stay. */
-    if (onuma__pool_check_idle(pool) == ONUMA_OK && onuma__sync_drop_engine(pool->owner.engine, 0))
+    if (onuma__pool_check_idle(pool) == ONUMA_OK && onuma__sync_drop_idle_engine(pool->owner.engine))
         give_back(pool);
     else
         onuma__pool_keep(pool);
@@ -230,7 +242,7 @@ uint64_t onuma__pool_device_free(onuma__pool *pool) {
 }
 
 size_t onuma__pool_trim(onuma__pool *pool, size_t keep) {
-    settle_frees(pool);
+    settle_frees(pool, TRIM_PATIENCE);
     return onuma__engine_trim(pool->owner.engine, keep);
 }
 

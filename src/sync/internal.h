@@ -316,7 +316,7 @@ void onuma__ledger_strand(onuma__ledger *ledger);
 /* Not even a ledger could be made: from now on no engine counts as unused. */
 void onuma__ledgers_lose_track(void);
 /* Wait for everything up to the time, then forget the ledger. false: something may still be in use. */
-bool onuma__ledger_drop(onuma__ledger *ledger, onuma__record *orphans, uint64_t timeout_ns);
+bool onuma__ledger_drop(onuma__ledger *ledger, onuma__record *orphans, bool live, uint64_t timeout_ns);
 /* Poll what no engine's misses poll: imports, released queues. Cheap when there are none. No lock may be held. */
 void onuma__sync_tidy(void);
 

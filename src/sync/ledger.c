@@ -417,7 +417,7 @@ static void forget(onuma__ledger *ledger, onuma__record *records, onuma__dead *d
     }
 }
 
-bool onuma__ledger_drop(onuma__ledger *ledger, onuma__record *orphans, uint64_t timeout_ns) {
+bool onuma__ledger_drop(onuma__ledger *ledger, onuma__record *orphans, bool live, uint64_t timeout_ns) {
     onuma__dead dead = {0};
     onuma__backoff backoff;
     onuma__free_state state = ONUMA__FREE_WAITS;
@@ -427,7 +427,7 @@ bool onuma__ledger_drop(onuma__ledger *ledger, onuma__record *orphans, uint64_t 
         onuma__free_seal(record, &dead);
         onuma__ledger_park(ledger, record);
     }
-    bool all = join_finals(ledger);
+    bool all = !live || join_finals(ledger);
     onuma__backoff_start(&backoff, timeout_ns);
     do {
         (void)onuma__ledger_poll(ledger);
@@ -452,7 +452,7 @@ bool onuma__ledger_drop(onuma__ledger *ledger, onuma__record *orphans, uint64_t 
     return all && state == ONUMA__FREE_NOW && !atomic_load_explicit(&lost_track, memory_order_relaxed);
 }
 
-bool onuma__sync_drop_engine(onuma__engine *engine, uint64_t timeout_ns) {
+static bool drop_engine(onuma__engine *engine, bool live, uint64_t timeout_ns) {
     onuma__record *orphans = onuma__records_detach(engine, NULL);
     onuma__ledger *ledger = onuma__ledger_get(engine, engine, orphans != NULL);
     if (!ledger && orphans) { /* no memory to wait with: nothing is known of them from here on */
@@ -460,7 +460,15 @@ bool onuma__sync_drop_engine(onuma__engine *engine, uint64_t timeout_ns) {
         return false;
     }
     if (!ledger) return !atomic_load_explicit(&lost_track, memory_order_relaxed);
-    return onuma__ledger_drop(ledger, orphans, timeout_ns);
+    return onuma__ledger_drop(ledger, orphans, live, timeout_ns);
+}
+
+bool onuma__sync_drop_engine(onuma__engine *engine, uint64_t timeout_ns) {
+    return drop_engine(engine, true, timeout_ns);
+}
+
+bool onuma__sync_drop_idle_engine(onuma__engine *engine) {
+    return drop_engine(engine, false, 0);
 }
 
 /* ---------------------------------------------------------------------------------- fork */

@@ -451,7 +451,7 @@ void onuma__queues_drop_device(onuma__device *device, uint64_t timeout_ns) {
         (void)onuma__queue_release(&queue->shared, &last);
     }
     onuma__ledger *imports = onuma__ledger_get(device, NULL, true);
-    if (imports) (void)onuma__ledger_drop(imports, onuma__records_detach(NULL, device), timeout_ns);
+    if (imports) (void)onuma__ledger_drop(imports, onuma__records_detach(NULL, device), true, timeout_ns);
     onuma__queues_drain_device(device, time_left(timeout_ns, start));
     for (onuma__queue_object *queue; (queue = next_released(0, device)) != NULL;) {
         onuma__dead dead = {0};

@@ -71,6 +71,8 @@ bool onuma__sync_wait(onuma__engine *engine, uint64_t timeout_ns);
 uint64_t onuma__sync_pending(onuma__engine *engine);
 /* Before an engine dies: waits up to the time; then forgets its records. false: some queue may still use its memory. */
 bool onuma__sync_drop_engine(onuma__engine *engine, uint64_t timeout_ns);
+/* The same for an engine in which no block lives and nothing waits: what its queues do by now is none of its business. */
+bool onuma__sync_drop_idle_engine(onuma__engine *engine);
 
 /*
  * fork(): called by whoever sets onuma__os_at_fork's hooks, `before` ahead of the engine's own (its locks are the inner
