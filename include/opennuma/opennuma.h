@@ -190,7 +190,7 @@ ONUMA_API onuma_result onuma_runtime_create(const onuma_runtime_desc *desc, onum
 /**
  * Destroy a runtime with its devices, pools and queues. Blocks that still live
  * are reported through the log, each on a line that begins "opennuma: leak:";
- * their memory stays mapped. NULL is ignored.
+ * their memory stays mapped. Waits up to a second for the queues. NULL is ignored.
  */
 ONUMA_API void onuma_runtime_destroy(onuma_runtime *rt);
 
@@ -310,7 +310,9 @@ ONUMA_API onuma_result onuma_pool_destroy(onuma_pool *p);
 ONUMA_API onuma_result onuma_pool_destroy_forced(onuma_pool *p, uint64_t timeout_ns);
 
 /**
- * Allocate a block of at least `size` bytes.
+ * Allocate a block of at least `size` bytes. Where there is no room, the pool
+ * first makes some: caches of other threads, empty segments, up to a second
+ * for queues if what they still use would be enough, then the handler.
  *
  * `align` 0 means the pool's. A size of 0 gives a unique pointer that may be
  * freed. With a queue, memory freed earlier on that (in-order) queue may be
@@ -333,7 +335,15 @@ ONUMA_API onuma_result onuma_alloc_zeroed(onuma_pool *p, size_t size, size_t ali
  */
 ONUMA_API onuma_result onuma_free(void *ptr, onuma_queue *q);
 
-/** Resize, perhaps moving; the first min(old, new) bytes are kept. If it fails, ptr is still valid. ptr NULL is INVALID_POINTER. */
+/**
+ * Resize, perhaps moving; the first min(old, new) bytes are kept. If it fails,
+ * ptr is still valid. The CPU moves the contents, once announced work that
+ * writes the block is done.
+ *
+ * Errors: as onuma_alloc; INVALID_POINTER, for NULL too; NOT_SUPPORTED for
+ * imports, and where a block must move that the CPU cannot reach; TIMEOUT if
+ * the announced work takes more than 10 s.
+ */
 ONUMA_API onuma_result onuma_realloc(void *ptr, size_t size, onuma_queue *q, void **out);
 
 typedef void onuma_import_deleter(void *user, void *ptr);

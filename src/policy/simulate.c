@@ -26,7 +26,7 @@ static onuma_result reserve(void *self, size_t size, onuma__span *out) {
 
 static onuma_result acquire(void *self, size_t size, onuma__span *out) {
     onuma__pool *pool = self;
-    onuma__span span;
+    onuma__span span = {0};
     onuma_result r = reserve(self, size, &span);
     if (r != ONUMA_OK) return r;
     r = onuma__pool_admit(pool, span.size);

@@ -89,26 +89,26 @@ static void destroy(const onuma__pool *pool, holding *held) {
 
 typedef onuma_result make_segment(onuma_backend_device *device, onuma_kind kind, size_t size, onuma_segment *out);
 
-/* A checked segment from one of the driver's two functions that make them. */
-static onuma_result make(const onuma__pool *pool, make_segment *from, bool range, size_t size, holding **out) {
-    onuma_result r = check_size(pool, size);
-    if (r != ONUMA_OK) return r;
+/* A checked segment from one of the driver's two functions that make them; else NULL, and *r says why. */
+static holding *make(const onuma__pool *pool, make_segment *from, bool range, size_t size, onuma_result *r) {
+    *r = check_size(pool, size);
+    if (*r != ONUMA_OK) return NULL;
     holding *made = calloc(1, sizeof *made);
-    if (made == NULL)
-        return onuma__fail(ONUMA_ERROR_OUT_OF_MEMORY, "pool \"%s\": no memory for a segment's record", pool->name);
+    if (made == NULL) {
+        *r = onuma__fail(ONUMA_ERROR_OUT_OF_MEMORY, "pool \"%s\": no memory for a segment's record", pool->name);
+        return NULL;
+    }
     made->segment.struct_size = sizeof made->segment;
     made->range = range;
-    r = onuma__device_note(pool->owner.device, from(backend_of(pool), pool->owner.kind, size, &made->segment));
-    if (r != ONUMA_OK) {
+    *r = onuma__device_note(pool->owner.device, from(backend_of(pool), pool->owner.kind, size, &made->segment));
+    if (*r != ONUMA_OK) {
         free(made);
-        return r;
+        return NULL;
     }
-    r = check_segment(pool, &made->segment, size);
-    if (r != ONUMA_OK)
-        destroy(pool, made);
-    else
-        *out = made;
-    return r;
+    *r = check_segment(pool, &made->segment, size);
+    if (*r == ONUMA_OK) return made;
+    destroy(pool, made);
+    return NULL;
 }
 
 static void describe(holding *held, onuma__span *out) {
@@ -116,25 +116,22 @@ static void describe(holding *held, onuma__span *out) {
 }
 
 /* Drivers may give more than was asked for, and what is held counts. */
-static onuma_result admit_surplus(onuma__pool *pool, holding *made, size_t size) {
-    size_t surplus = made->segment.size - size;
+static onuma_result admit_surplus(onuma__pool *pool, size_t surplus) {
     onuma_result r = onuma__pool_admit(pool, surplus);
-    if (r != ONUMA_OK)
-        destroy(pool, made);
-    else
-        (void)onuma__pool_settle(pool, surplus, ONUMA_OK);
-    return r;
+    return r != ONUMA_OK ? r : onuma__pool_settle(pool, surplus, ONUMA_OK);
 }
 
 static onuma_result acquire(void *self, size_t size, onuma__span *out) {
     onuma__pool *pool = self;
-    holding *made;
     onuma_result r = onuma__pool_admit(pool, size);
     if (r != ONUMA_OK) return r;
-    r = make(pool, pool->owner.device->ops->segment_create, false, size, &made);
-    if (r == ONUMA_OK) r = admit_surplus(pool, made, size);
-    r = onuma__pool_settle(pool, size, r);
-    if (r == ONUMA_OK) describe(made, out);
+    holding *made = make(pool, pool->owner.device->ops->segment_create, false, size, &r);
+    if (made == NULL) return onuma__pool_settle(pool, size, r);
+    r = onuma__pool_settle(pool, size, admit_surplus(pool, made->segment.size - size));
+    if (r == ONUMA_OK)
+        describe(made, out);
+    else
+        destroy(pool, made);
     return r;
 }
 
@@ -142,9 +139,9 @@ static onuma_result acquire(void *self, size_t size, onuma__span *out) {
 
 static onuma_result reserve(void *self, size_t size, onuma__span *out) {
     onuma__pool *pool = self;
-    holding *made;
-    onuma_result r = make(pool, pool->owner.device->ops->segment_reserve, true, size, &made);
-    if (r == ONUMA_OK) describe(made, out);
+    onuma_result r;
+    holding *made = make(pool, pool->owner.device->ops->segment_reserve, true, size, &r);
+    if (made != NULL) describe(made, out);
     return r;
 }
 
