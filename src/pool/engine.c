@@ -168,24 +168,15 @@ static size_t large_bytes(const onuma__engine *engine, size_t size) {
 
 static onuma_result understand(const onuma__engine *engine, size_t size, size_t align, request *q) {
     q->class_index = engine->classes.count;
-    if (ONUMA__LIKELY(align <= engine->alignment)) {
-        if (ONUMA__UNLIKELY(align != 0 && !onuma__is_power_of_two(align))) goto bad_align;
-        if (ONUMA__LIKELY(size <= ONUMA__SMALL_MAX && engine->classes.count != 0)) {
-            q->class_index = onuma__class_of(&engine->classes, size != 0 ? size : 1);
-            q->align = engine->unit; /* should it have to be a large one */
-            return ONUMA_OK;
-        }
-    } else {
-        if (!onuma__is_power_of_two(align)) goto bad_align;
-        if (align <= engine->unit) q->class_index = onuma__class_aligned(&engine->classes, size != 0 ? size : 1, align);
-    }
+    if (align == 0) align = engine->alignment;
+    if (!onuma__is_power_of_two(align))
+        return onuma__fail(ONUMA_ERROR_INVALID_ARGUMENT, "alignment %zu: must be 0 or a power of two", align);
+    if (align < engine->alignment) align = engine->alignment;
+    if (align <= ONUMA__UNIT) q->class_index = onuma__class_aligned(&engine->classes, size != 0 ? size : 1, align);
     q->align = align > engine->unit ? align : engine->unit;
     if (size > ABSURD || q->align > ABSURD)
         return onuma__fail(ONUMA_ERROR_OUT_OF_MEMORY, "%zu bytes aligned to %zu: no system has as much", size, align);
     return ONUMA_OK;
-
-bad_align:
-    return onuma__fail(ONUMA_ERROR_INVALID_ARGUMENT, "alignment %zu: must be 0 or a power of two", align);
 }
 
 /* Under the lock. */
@@ -225,28 +216,34 @@ ONUMA__COLD static onuma_result refill(onuma__heap *heap, unsigned class_index, 
     return r;
 }
 
-static inline onuma_result finish_small(onuma__heap *heap, unsigned class_index, size_t size) {
-    onuma__heap_count(heap, (int64_t)onuma__class_size(&heap->engine->classes, class_index), (int64_t)size, 1, 0);
-    return ONUMA_OK;
+static inline onuma_result alloc_small(onuma__heap *heap, unsigned class_index, size_t size, void **out) {
+    onuma_result r = ONUMA_OK;
+    onuma__heap_enter(heap);
+    *out = onuma__slab_alloc(heap, class_index, size);
+    if (ONUMA__UNLIKELY(*out == NULL)) r = refill(heap, class_index, size, out);
+    onuma__heap_leave(heap);
+    return r;
+}
+
+/* Requests that need understanding: large, aligned, or wrong. */
+ONUMA__COLD static onuma_result alloc_other(onuma__engine *engine, size_t size, size_t align, onuma__tag tag,
+                                            void **out) {
+    request q;
+    *out = NULL;
+    const onuma_result r = understand(engine, size, align, &q);
+    if (r != ONUMA_OK) return r;
+    onuma__heap *heap = q.class_index < engine->classes.count ? onuma__heap_get(engine, tag) : NULL;
+    return heap != NULL ? alloc_small(heap, q.class_index, size, out) : alloc_large(engine, size, q.align, tag, out);
 }
 
 onuma_result onuma__engine_alloc(onuma__engine *engine, size_t size, size_t align, onuma__tag tag, void **out) {
-    request q;
-    *out = NULL;
-    onuma_result r = understand(engine, size, align, &q);
-    if (ONUMA__UNLIKELY(r != ONUMA_OK)) return r;
-    if (q.class_index < engine->classes.count) {
+    if (ONUMA__LIKELY(size <= ONUMA__SMALL_MAX && align <= engine->alignment && (align & (align - 1)) == 0 &&
+                      engine->classes.count != 0)) {
         onuma__heap *heap = onuma__heap_get(engine, tag);
-        if (ONUMA__LIKELY(heap != NULL)) {
-            onuma__heap_enter(heap);
-            *out = onuma__slab_alloc(heap, q.class_index, size);
-            if (ONUMA__UNLIKELY(*out == NULL)) r = refill(heap, q.class_index, size, out);
-            if (ONUMA__LIKELY(r == ONUMA_OK)) finish_small(heap, q.class_index, size);
-            onuma__heap_leave(heap);
-            return r;
-        }
+        if (ONUMA__LIKELY(heap != NULL))
+            return alloc_small(heap, onuma__class_of(&engine->classes, size + (size == 0)), size, out);
     }
-    return alloc_large(engine, size, q.align, tag, out);
+    return alloc_other(engine, size, align, tag, out);
 }
 
 onuma_result onuma__engine_grow(onuma__engine *engine, size_t size, size_t align, onuma__tag tag, void **out) {
@@ -270,10 +267,7 @@ onuma_result onuma__engine_grow(onuma__engine *engine, size_t size, size_t align
     r = onuma__slab_make(heap, node, q.class_index);
     if (r != ONUMA_OK) onuma__node_give(engine, node, node->epoch == 0);
     onuma__os_lock_release(&engine->lock);
-    if (r == ONUMA_OK) {
-        *out = onuma__slab_alloc(heap, q.class_index, size);
-        finish_small(heap, q.class_index, size);
-    }
+    if (r == ONUMA_OK) *out = onuma__slab_alloc(heap, q.class_index, size);
     onuma__heap_leave(heap);
     return r;
 }

@@ -34,42 +34,6 @@ void onuma__heap_wait(onuma__heap *heap) {
     } while (atomic_load_explicit(&heap->guard, memory_order_acquire) != 0);
 }
 
-/* --------------------------------------------------------- a thread's table */
-
-static void table_put(onuma__heap_table *table, const onuma__heap_slot *slot) {
-    size_t i = onuma__heap_hash(slot->id, slot->tag) & table->mask;
-    while (table->slots[i].id != 0)
-        i = (i + 1) & table->mask;
-    table->slots[i] = *slot;
-    table->count++;
-}
-
-static bool is_current(const onuma__heap_slot *slot) {
-    return slot->id != 0 && atomic_load_explicit(&slot->heap->id, memory_order_relaxed) == slot->id;
-}
-
-/* The thread's table with room for one more; heaps of dead engines are dropped from it. NULL when memory is out. */
-static onuma__heap_table *table_with_room(onuma__os_thread *thread) {
-    onuma__heap_table *old = thread->heaps;
-    if (old != NULL && (old->count + 1) * 2 <= old->mask + 1) return old;
-    size_t live = 0;
-    for (size_t i = 0; old != NULL && i <= old->mask; i++)
-        live += is_current(&old->slots[i]);
-    size_t slots = TABLE_LEAST;
-    while (slots < (live + 1) * 3)
-        slots *= 2;
-    onuma__heap_table *table = calloc(1, sizeof *table + slots * sizeof table->slots[0]);
-    if (table == NULL) return NULL;
-    table->mask = slots - 1;
-    for (size_t i = 0; old != NULL && i <= old->mask; i++)
-        if (is_current(&old->slots[i])) table_put(table, &old->slots[i]);
-    thread->heaps = table;
-    free(old);
-    return table;
-}
-
-/* ------------------------------------------------------------ getting a heap */
-
 /* Under heaps_lock. */
 static void link_heap(onuma__engine *engine, onuma__heap *heap) {
     heap->previous = NULL;
@@ -87,6 +51,83 @@ static void unlink_heap(onuma__engine *engine, onuma__heap *heap) {
     if (heap->next != NULL) heap->next->previous = heap->previous;
     atomic_fetch_sub_explicit(&engine->heap_count, 1, memory_order_relaxed);
 }
+
+/* ------------------------------------------------------------ giving a heap back */
+
+/* No slab leads to the heap, so when its thread lets go of it nobody will find it again. */
+static bool is_bare(const onuma__heap *heap) {
+    if (heap->full != NULL || atomic_load_explicit(&heap->remote, memory_order_relaxed) != NULL) return false;
+    for (unsigned c = 0; c < ONUMA__CLASSES_MAX; c++)
+        if (heap->open[c] != NULL) return false;
+    return true;
+}
+
+/*
+ * Under lifetime, by the owner: empty slabs go back, and the heap too if no other is left. If the thread exits, a
+ * heap that remains is without an owner. Returns whether the heap is gone.
+ */
+static bool hand_back(onuma__heap *heap, bool exits) {
+    onuma__engine *engine = heap->engine;
+    onuma__os_lock_acquire(&engine->heaps_lock);
+    onuma__slab_drain(heap);
+    onuma__slab_retire_empty(heap);
+    onuma__heap_flush(heap);
+    const bool bare = is_bare(heap);
+    if (exits || bare) atomic_store_explicit(&heap->thread, NULL, memory_order_relaxed);
+    if (bare) {
+        unlink_heap(engine, heap);
+        atomic_store_explicit(&heap->id, 0, memory_order_relaxed);
+        onuma__stable_give(&heaps, heap);
+    }
+    onuma__os_lock_release(&engine->heaps_lock);
+    return bare;
+}
+
+/* --------------------------------------------------------- a thread's table */
+
+static void table_put(onuma__heap_table *table, const onuma__heap_slot *slot) {
+    size_t i = onuma__heap_hash(slot->id, slot->tag) & table->mask;
+    while (table->slots[i].id != 0)
+        i = (i + 1) & table->mask;
+    table->slots[i] = *slot;
+    table->count++;
+}
+
+static bool is_current(const onuma__heap_slot *slot) {
+    return slot->id != 0 && atomic_load_explicit(&slot->heap->id, memory_order_relaxed) == slot->id;
+}
+
+/* Queues come and go: a heap that has nothing for its queue any more is not kept for the life of the thread. */
+static void prune(onuma__heap_table *table) {
+    for (size_t i = 0; i <= table->mask; i++) {
+        onuma__os_lock_acquire(&lifetime);
+        if (is_current(&table->slots[i]) && table->slots[i].tag != 0) hand_back(table->slots[i].heap, false);
+        onuma__os_lock_release(&lifetime);
+    }
+}
+
+/* The thread's table with room for one more; heaps of dead engines are dropped from it. NULL when memory is out. */
+static onuma__heap_table *table_with_room(onuma__os_thread *thread) {
+    onuma__heap_table *old = thread->heaps;
+    if (old != NULL && (old->count + 1) * 2 <= old->mask + 1) return old;
+    size_t live = 0;
+    if (old != NULL) prune(old);
+    for (size_t i = 0; old != NULL && i <= old->mask; i++)
+        live += is_current(&old->slots[i]);
+    size_t slots = TABLE_LEAST;
+    while (slots < (live + 1) * 3)
+        slots *= 2;
+    onuma__heap_table *table = calloc(1, sizeof *table + slots * sizeof table->slots[0]);
+    if (table == NULL) return NULL;
+    table->mask = slots - 1;
+    for (size_t i = 0; old != NULL && i <= old->mask; i++)
+        if (is_current(&old->slots[i])) table_put(table, &old->slots[i]);
+    thread->heaps = table;
+    free(old);
+    return table;
+}
+
+/* ------------------------------------------------------------ getting a heap */
 
 static void reset(onuma__heap *heap, onuma__engine *engine, onuma__tag tag) {
     heap->engine = engine;
@@ -161,32 +202,12 @@ bool onuma__heaps_visit(onuma__engine *engine, bool (*fn)(onuma__heap *heap)) {
     return any;
 }
 
-/* Under lifetime: the thread that exits hands the heap back. */
-static void hand_back(onuma__heap *heap) {
-    onuma__engine *engine = heap->engine;
-    onuma__os_lock_acquire(&engine->heaps_lock);
-    onuma__slab_drain(heap);
-    onuma__slab_retire_empty(heap);
-    onuma__heap_flush(heap);
-    atomic_store_explicit(&heap->thread, NULL, memory_order_relaxed);
-    bool empty = heap->full == NULL && atomic_load_explicit(&heap->remote, memory_order_relaxed) == NULL;
-    for (unsigned c = 0; c < ONUMA__CLASSES_MAX && empty; c++)
-        empty = heap->open[c] == NULL;
-    if (empty) {
-        /* No slab leads to it any more, and so nobody will. */
-        unlink_heap(engine, heap);
-        atomic_store_explicit(&heap->id, 0, memory_order_relaxed);
-        onuma__stable_give(&heaps, heap);
-    }
-    onuma__os_lock_release(&engine->heaps_lock);
-}
-
 static void thread_exits(onuma__os_thread *thread) {
     onuma__heap_table *table = thread->heaps;
     if (table == NULL) return;
     for (size_t i = 0; i <= table->mask; i++) {
         onuma__os_lock_acquire(&lifetime);
-        if (is_current(&table->slots[i])) hand_back(table->slots[i].heap);
+        if (is_current(&table->slots[i])) hand_back(table->slots[i].heap, true);
         onuma__os_lock_release(&lifetime);
     }
     thread->heaps = NULL;

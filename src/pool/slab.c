@@ -58,11 +58,6 @@ size_t onuma__slab_metadata(const onuma__slab *slab) {
 
 /* ------------------------------------------------------------ a heap's lists */
 
-static onuma__slab **list_of(onuma__heap *heap, const onuma__slab *slab) {
-    return slab->used == atomic_load_explicit(&slab->slots, memory_order_relaxed) ? &heap->full
-                                                                                  : &heap->open[slab->class_index];
-}
-
 static void list_add(onuma__slab **list, onuma__slab *slab) {
     slab->previous = NULL;
     slab->next = *list;
@@ -88,6 +83,7 @@ onuma_result onuma__slab_make(onuma__heap *heap, onuma__node *node, unsigned cla
     onuma__slab *slab = take_descriptor(slots);
     if (slab == NULL) return ONUMA_ERROR_OUT_OF_MEMORY;
     slab->node = node;
+    slab->bytes = (uint32_t)node->size;
     slab->class_index = class_index;
     slab->used = 0;
     slab->summary = 0;
@@ -211,30 +207,29 @@ void *onuma__slab_alloc(onuma__heap *heap, unsigned class_index, size_t requeste
     atomic_store_explicit(&slab->waste[slot], (uint16_t)(size - requested), memory_order_relaxed);
     atomic_store_explicit(&slab->free_words[w], left, memory_order_relaxed);
     if (left == 0) slab->summary &= slab->summary - 1;
-    if (slab->used++ == 0) heap->empty_bytes -= slab->node->size;
+    if (slab->used++ == 0) heap->empty_bytes -= slab->bytes;
     if (ONUMA__UNLIKELY(slab->summary == 0)) {
         list_remove(&heap->open[class_index], slab);
         list_add(&heap->full, slab);
     }
+    onuma__heap_count(heap, size, (int64_t)requested, 1, 0);
     return (void *)(atomic_load_explicit(&slab->base, memory_order_relaxed) + slot * size); // NOLINT: an address
 }
 
 /* ------------------------------------------------------------------ freeing */
 
-/* Slots of one word become free. The slab may move to another list, or go. */
-void onuma__slab_put_back(onuma__heap *heap, onuma__slab *slab, size_t word, uint64_t bits) {
-    onuma__slab **before = list_of(heap, slab);
-    const uint64_t old = atomic_load_explicit(&slab->free_words[word], memory_order_relaxed);
-    atomic_store_explicit(&slab->free_words[word], old | bits, memory_order_relaxed);
-    slab->summary |= (uint64_t)1 << word;
-    if (ONUMA__UNLIKELY(before == &heap->full)) {
-        list_remove(before, slab);
-        list_add(&heap->open[slab->class_index], slab);
-    }
-    slab->used -= (uint32_t)__builtin_popcountll(bits);
-    if (slab->used != 0) return;
-    heap->empty_bytes += slab->node->size;
-    if (heap->empty_bytes > heap->engine->cache_bytes) retire(heap, slab);
+void onuma__slab_reopen(onuma__heap *heap, onuma__slab *slab) {
+    list_remove(&heap->full, slab);
+    list_add(&heap->open[slab->class_index], slab);
+}
+
+void onuma__slab_emptied(onuma__heap *heap, onuma__slab *slab) {
+    heap->empty_bytes += slab->bytes;
+    if (ONUMA__UNLIKELY(heap->empty_bytes > heap->engine->cache_bytes)) retire(heap, slab);
+}
+
+static void put_back_many(onuma__heap *heap, onuma__slab *slab, size_t word, uint64_t bits) {
+    onuma__slab_put_back(heap, slab, word, bits, (uint32_t)__builtin_popcountll(bits));
 }
 
 static void drain_slab(onuma__heap *heap, onuma__slab *slab) {
@@ -256,11 +251,11 @@ static void drain_slab(onuma__heap *heap, onuma__slab *slab) {
     size_t last = SIZE_MAX;
     for (size_t w = 0; w < bit_words(slab->capacity); w++) {
         if (fresh[w] == 0) continue;
-        if (last != SIZE_MAX) onuma__slab_put_back(heap, slab, last, fresh[last]);
+        if (last != SIZE_MAX) put_back_many(heap, slab, last, fresh[last]);
         last = w;
     }
     /* The last word's slots may empty the slab, after which it may be gone. */
-    if (last != SIZE_MAX) onuma__slab_put_back(heap, slab, last, fresh[last]);
+    if (last != SIZE_MAX) put_back_many(heap, slab, last, fresh[last]);
 }
 
 void onuma__slab_drain(onuma__heap *heap) {

@@ -51,6 +51,7 @@ struct onuma__slab {
     _Atomic(onuma__segment *) segment;
     onuma__node *node;
     uint32_t class_index;
+    uint32_t bytes; /* of the node */
 
     /* The guarded part (heap.h). */
     uint32_t used;                /* slots not free: live, or remote and not drained, or held */
@@ -72,7 +73,7 @@ struct onuma__slab {
 
 /* ------------------------------------------------ under the heap's guard, or by its owner while busy */
 
-/* A slot of this class. NULL: no slab has one; then drain, or make a slab. */
+/* A slot of this class, counted. NULL: no slab has one; then drain, or make a slab. */
 void *onuma__slab_alloc(onuma__heap *heap, unsigned class_index, size_t requested);
 
 /* Take in what others have freed. Slabs that come to be empty stay within the heap's bound. */

@@ -16,7 +16,7 @@ typedef struct view {
 } view;
 
 /* false: no slot of this slab holds the address. */
-static bool look(const onuma__slab *slab, uintptr_t address, view *v) {
+static inline bool look(const onuma__slab *slab, uintptr_t address, view *v) {
     v->generation = atomic_load_explicit(&slab->generation, memory_order_acquire);
     const uint32_t slots = atomic_load_explicit(&slab->slots, memory_order_acquire);
     v->size = atomic_load_explicit(&slab->slot_size, memory_order_acquire);
@@ -166,7 +166,7 @@ static onuma_result free_own(onuma__heap *heap, onuma__slab *slab, uintptr_t add
     if (ONUMA__UNLIKELY(!is_base(&v, address))) return ONUMA_ERROR_INVALID_POINTER;
     if (ONUMA__UNLIKELY(!is_live(slab, &v))) return ONUMA_ERROR_DOUBLE_FREE;
     onuma__heap_count(heap, -(int64_t)v.size, -requested_of(slab, v.size, v.slot), 0, 1);
-    onuma__slab_put_back(heap, slab, v.slot / 64, (uint64_t)1 << (v.slot % 64));
+    onuma__slab_put_back(heap, slab, v.slot / 64, (uint64_t)1 << (v.slot % 64), 1);
     return ONUMA_OK;
 }
 

@@ -35,7 +35,7 @@ static inline void onuma__gauge_add(onuma__gauge *gauge, int64_t change) {
 /* Straight to the totals. */
 void onuma__count(onuma__engine *engine, int64_t bytes, int64_t requested, int64_t allocs, int64_t frees);
 
-/* Through the heap; `heap` NULL: straight. The heap is the calling thread's. */
+/* Through the heap, which is the calling thread's. */
 static inline void onuma__heap_add(_Atomic int64_t *counter, int64_t change) {
     atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + change, memory_order_relaxed);
 }
@@ -49,7 +49,8 @@ void onuma__heap_flush(onuma__heap *heap);
 static inline void onuma__heap_count(onuma__heap *heap, int64_t bytes, int64_t requested, int64_t allocs,
                                      int64_t frees) {
     onuma__heap_add(&heap->requested, requested);
-    onuma__heap_add(allocs != 0 ? &heap->allocs : &heap->frees, allocs + frees);
+    if (allocs != 0) onuma__heap_add(&heap->allocs, allocs);
+    if (frees != 0) onuma__heap_add(&heap->frees, frees);
     const int64_t now = atomic_load_explicit(&heap->bytes, memory_order_relaxed) + bytes;
     atomic_store_explicit(&heap->bytes, now, memory_order_relaxed);
     if (ONUMA__UNLIKELY(now >= heap->flush_at || now <= -heap->flush_at)) onuma__heap_flush(heap);

@@ -40,8 +40,10 @@ void broken_reset(void);                    /* before each run */
     X(alloc_aligned)                                                                                                   \
     X(free_own)                                                                                                        \
     X(free_without_queue)                                                                                              \
-    X(free_wrong_queue) X(free_interior) X(free_again) X(send) X(receive) X(resize) X(special) X(release) X(find)      \
-        X(close_tag) X(pass_tag) X(take_caches) X(trim)
+    X(free_wrong_queue)                                                                                                \
+    X(free_interior)                                                                                                   \
+    X(free_again)                                                                                                      \
+    X(send) X(receive) X(resize) X(special) X(release) X(find) X(close_tag) X(pass_tag) X(take_caches) X(trim)
 
 typedef enum {
 #define X(name) KIND_##name,
