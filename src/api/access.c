@@ -2,21 +2,25 @@
 /* Announced accesses: of queues, and of the CPU. */
 #include "api/check.h"
 
+static onuma_result use(onuma_queue *q, size_t n, void *const *ptrs, const onuma_access *modes, const char *function) {
+    onuma__queue *queue;
+    onuma_result r = onuma__get_queue(q, function, "q", &queue);
+    if (r != ONUMA_OK || n == 0) return r;
+    r = onuma__check_not_null(ptrs, function, "ptrs");
+    if (r == ONUMA_OK) r = onuma__check_not_null(modes, function, "modes");
+    for (size_t i = 0; i < n && r == ONUMA_OK; i++) {
+        r = onuma__check_access(modes[i], function);
+        if (r == ONUMA_OK) r = onuma__check_block_fork(ptrs[i], function);
+    }
+    return r != ONUMA_OK ? r : onuma__sync_use_many(queue, n, ptrs, modes);
+}
+
 onuma_result onuma_use(onuma_queue *q, void *ptr, onuma_access mode) {
-    return onuma_use_many(q, 1, &ptr, &mode);
+    return use(q, 1, &ptr, &mode, __func__);
 }
 
 onuma_result onuma_use_many(onuma_queue *q, size_t n, void *const *ptrs, const onuma_access *modes) {
-    onuma__queue *queue;
-    onuma_result r = onuma__get_queue(q, __func__, "q", &queue);
-    if (r != ONUMA_OK || n == 0) return r;
-    r = onuma__check_not_null(ptrs, __func__, "ptrs");
-    if (r == ONUMA_OK) r = onuma__check_not_null(modes, __func__, "modes");
-    for (size_t i = 0; i < n && r == ONUMA_OK; i++) {
-        r = onuma__check_access(modes[i], __func__);
-        if (r == ONUMA_OK) r = onuma__check_block_fork(ptrs[i], __func__);
-    }
-    return r != ONUMA_OK ? r : onuma__sync_use_many(queue, n, ptrs, modes);
+    return use(q, n, ptrs, modes, __func__);
 }
 
 onuma_result onuma_submitted(onuma_queue *q, const onuma_native_event *done) {

@@ -322,7 +322,7 @@ static void accesses_and_queues(void **state) {
     void *ptr = block;
     const onuma_access odd[] = {0, 4, 8, UINT32_MAX};
     for (size_t i = 0; i < 4; i++) {
-        FAILS(INVALID_ARGUMENT, "ONUMA_ACCESS_", onuma_use(queue, block, odd[i]));
+        FAILS(INVALID_ARGUMENT, "onuma_use: mode", onuma_use(queue, block, odd[i]));
         FAILS(INVALID_ARGUMENT, "ONUMA_ACCESS_", onuma_use_many(queue, 1, &ptr, &odd[i]));
         FAILS(INVALID_ARGUMENT, "ONUMA_ACCESS_", onuma_host_acquire(block, 10, odd[i], 0));
         FAILS(INVALID_ARGUMENT, "ONUMA_ACCESS_", onuma_host_release(block, 10, odd[i]));
