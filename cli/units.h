@@ -13,7 +13,7 @@ typedef struct cli_unit_text {
 /* "0 B", "512 B", "1.50 GiB": three significant digits, binary units. Use as cli_bytes(n).text. */
 cli_unit_text cli_bytes(uint64_t bytes);
 
-/* "0 ns", "12.3 us", "4.56 s": three significant digits. */
+/* "0.00 ns", "12.3 us", "4.56 s": three significant digits. */
 cli_unit_text cli_nanoseconds(double ns);
 
 #endif
