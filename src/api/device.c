@@ -79,9 +79,13 @@ onuma_result onuma_device_from_queue(onuma_runtime *rt, onuma_api api, uint64_t 
     return r != ONUMA_OK ? r : share(runtime, device, out);
 }
 
+/* For the last work of queues that are released already, which use the device until it has ended. */
+#define QUEUES_WAIT UINT64_C(1000000000)
+
 /* The last reference: BUSY, or the device is gone; or, where quarantine needs it, only the handle is. */
 static onuma_result release_last(onuma__runtime *runtime, onuma__device *device) {
     bool gone;
+    onuma__queues_drain_device(device, QUEUES_WAIT);
     if (onuma__device_is_kept(device) && atomic_load_explicit(&device->users, memory_order_acquire) == 0)
         return ONUMA_OK;
     return onuma__registry_release(&runtime->registry, device, &gone);

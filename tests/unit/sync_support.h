@@ -34,7 +34,7 @@ typedef struct fixture {
     onuma__owner owner;
     onuma__engine *engine;
     onuma_host_timeline a, b;
-    uint64_t spans, released_spans;
+    _Atomic uint64_t spans, released_spans;
 } fixture;
 
 /* setup and teardown for cmocka: a device, coherent and with addresses, and an engine on it. */

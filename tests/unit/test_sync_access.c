@@ -471,6 +471,17 @@ static void a_failed_map_leaves_no_hold_and_a_failed_unmap_leaves_it(void **stat
     assert_int_equal(use(q, p, READ), ONUMA_OK);
 }
 
+static void one_segment_may_need_mapping_on_a_coherent_device(void **state) {
+    fixture *f = *state;
+    void *p = take(f, BLOCK, NULL);
+    onuma__block block;
+    assert_int_equal(onuma__engine_find(p, &block), ONUMA_OK);
+    ((onuma_segment *)block.span->own)->needs_map = true;
+    take_turn(p, WRITE);
+    assert_int_equal(fake.maps, 1);
+    assert_int_equal(fake.unmaps, 1);
+}
+
 static void mapping_goes_through_the_blocks_own_handle(void **state) {
     fixture *f = *state;
     needs_mapping(f);
@@ -550,6 +561,7 @@ int main(void) {
         TEST(memory_is_mapped_by_the_first_and_unmapped_by_the_last),
         TEST(a_map_widens_for_a_writer_and_narrows_after_the_last),
         TEST(a_failed_map_leaves_no_hold_and_a_failed_unmap_leaves_it),
+        TEST(one_segment_may_need_mapping_on_a_coherent_device),
         TEST(mapping_goes_through_the_blocks_own_handle),
         TEST(freeing_a_held_block_ends_the_hold_and_is_a_hazard),
         TEST(a_conflicting_use_is_reported_with_both_sides),
