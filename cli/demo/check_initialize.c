@@ -23,10 +23,10 @@ bool demo_check_initialize(demo *d, char *detail, size_t detail_size) {
     if (!runner_open(r, d->device, d->fault)) return false;
     d->info = r->info;
     d->default_way = r->ops->default_way;
-    d->small = d->info.simulator;
+    d->small = d->small || d->info.simulator;
     d->largest = largest_block(&d->info, d->small);
     snprintf(detail, detail_size, "%s; %s; shares memory through %s; ready with %d kernels in %.0f ms%s", d->info.name,
              d->info.driver, d->info.shared_via, (int)KERNEL_COUNT, (double)(demo_clock_ns() - start) / 1e6,
-             d->small ? "; a simulator, so with less work in each check" : "");
+             d->info.simulator ? "; a simulator, so with less work in each check" : "");
     return true;
 }

@@ -63,7 +63,7 @@ bool demo_check_shared_access(demo *d, char *detail, size_t detail_size) {
     if (!demo_alloc(d, numbers * sizeof(uint32_t), &tensor)) return false;
     uint32_t *expected = cli_allocate(numbers * sizeof *expected);
     memset(expected, 0, numbers * sizeof *expected);
-    bool good = (d->small || device_is_waited_for(d, tensor, numbers)) && clear(d, tensor, numbers);
+    bool good = (d->info.simulator || device_is_waited_for(d, tensor, numbers)) && clear(d, tensor, numbers);
     /* The last round is there for its comparison. */
     for (size_t round = 0; round <= rounds && good; round++)
         good = play_round(d, tensor, expected, numbers, round);
@@ -71,6 +71,6 @@ bool demo_check_shared_access(demo *d, char *detail, size_t detail_size) {
     onuma_free(tensor, d->run.queue);
     snprintf(detail, detail_size,
              "%zu rounds of CPU and device in turn on %zu numbers, each number right in every round%s", rounds, numbers,
-             d->small ? "" : "; the CPU waited for a device that was held back");
+             d->info.simulator ? "" : "; the CPU waited for a device that was held back");
     return good;
 }

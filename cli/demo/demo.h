@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The demo: six checks that CPU and device really share memory, and two tables
- * that hold the library against the driver's default way. demo.c runs them in
- * order, check_*.c, transfer.c and workload.c are the parts, report.c prints.
+ * that hold the library against the driver's default way. session.c runs them
+ * in order, check_*.c, transfer.c and workload.c are the parts, report.c prints.
  */
 #ifndef DEMO_DEMO_H
 #define DEMO_DEMO_H
@@ -38,21 +38,30 @@ typedef struct demo_workload {
 enum { DEMO_CHECKS = 6, DEMO_TRANSFERS_MAX = 12, DEMO_WORKLOADS_MAX = 8 };
 
 typedef struct demo {
+    /* The request. */
+    const char *device_id; /* NULL: the best */
+    const demo_fault *fault;
+    bool small;     /* less work in each check and table, as always on a simulator */
+    bool print_log; /* the library's log lines go to standard error */
+    /* While it runs. */
     onuma_runtime *runtime;
     onuma_device *device;
     onuma_device_info info;
-    onuma_pool *pool; /* of memory that CPU and device share */
-    runner run;       /* its error tells why something failed */
-    const demo_fault *fault;
+    onuma_pool *pool;        /* of memory that CPU and device share */
+    runner run;              /* its error tells why something failed */
     const char *default_way; /* what the tables compare with */
-    bool small;              /* a simulator: the same checks with less work in each */
     size_t largest;          /* block that the device is asked for */
+    size_t leaks;            /* that the runtime reported at its end */
+    /* What came of it. */
     demo_check checks[DEMO_CHECKS];
     demo_transfer transfers[DEMO_TRANSFERS_MAX];
     demo_workload workloads[DEMO_WORKLOADS_MAX];
     size_t check_count, transfer_count, workload_count;
     char table_error[512]; /* why a table ended early; "" if it did not */
 } demo;
+
+/* Run everything. Fails only if there is no such device; whatever else goes wrong is in the results. */
+onuma_result demo_run(demo *d);
 
 /* Each check: true, and `detail` says what held; false, and run.error says what did not. */
 typedef bool demo_check_function(demo *d, char *detail, size_t detail_size);
