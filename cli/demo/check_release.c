@@ -7,19 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool pool_is_empty(demo *d) {
-    onuma_pool_stats stats = ONUMA_POOL_STATS_INIT;
-    runner *r = &d->run;
-    if (!runner_finish(r) || !runner_check(r, onuma_pool_trim(d->pool, 0, NULL), "onuma_pool_trim") ||
-        !runner_check(r, onuma_pool_get_stats(d->pool, &stats), "onuma_pool_get_stats"))
-        return false;
-    if (stats.in_use_blocks || stats.reserved_bytes || stats.pending_bytes)
-        return runner_fail(r, "with all freed and trimmed, %llu blocks live, %llu bytes are reserved, %llu are pending",
-                           (unsigned long long)stats.in_use_blocks, (unsigned long long)stats.reserved_bytes,
-                           (unsigned long long)stats.pending_bytes);
-    return true;
-}
-
 /*
  * A block that a kernel has touched goes back to the system. *grown is what the process still has of it; drivers keep some
  * memory for themselves, so a quarter of the block is the most that may stay.
@@ -34,7 +21,7 @@ static bool memory_goes_back(demo *d, size_t bytes, uint64_t *grown) {
     good = good && runner_release(r, block, bytes, ONUMA_ACCESS_WRITE) &&
            runner_launch(r, KERNEL_increment, 1, ARGUMENTS(BLOCK(block)));
     good = runner_check(r, onuma_free(block, r->queue), "onuma_free") && good;
-    if (!good || !pool_is_empty(d)) return false;
+    if (!good || !demo_settle(d, d->pool)) return false;
     uint64_t after = demo_process_memory();
     *grown = after > before ? after - before : 0;
     if (*grown > bytes / 4)
@@ -47,7 +34,7 @@ bool demo_check_release(demo *d, char *detail, size_t detail_size) {
     runner *r = &d->run;
     size_t bytes = d->largest < 64 * MIB ? d->largest : 64 * MIB;
     uint64_t grown = 0;
-    if (!pool_is_empty(d) || !memory_goes_back(d, bytes, &grown) ||
+    if (!demo_settle(d, d->pool) || !memory_goes_back(d, bytes, &grown) ||
         !runner_check(r, onuma_pool_destroy(d->pool), "onuma_pool_destroy"))
         return false;
     d->pool = NULL;

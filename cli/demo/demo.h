@@ -75,6 +75,12 @@ bool demo_measure_workload(demo *d);
 /* Allocate from the shared pool. */
 bool demo_alloc(demo *d, size_t size, void **out);
 
+/*
+ * Trim the pool to nothing. The driver says a moment later than the work ends that it has ended, and until then
+ * freed blocks count as pending: waits for that, a few seconds at most.
+ */
+bool demo_settle(demo *d, onuma_pool *pool);
+
 /* The middle of n times, which are sorted. */
 double demo_median_us(uint64_t *ns, size_t n);
 

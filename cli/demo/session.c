@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a request to results: the runtime, the checks in order, the tables, and the end. */
 #include "demo/demo.h"
+#include "demo/system.h"
 #include "progress.h"
 
 #include <stdio.h>
@@ -20,6 +21,23 @@ static void take_log_line(void *user, onuma_log_level level, const char *line) {
 bool demo_alloc(demo *d, size_t size, void **out) {
     *out = NULL;
     return runner_check(&d->run, onuma_alloc(d->pool, size, 0, NULL, out), "onuma_alloc");
+}
+
+bool demo_settle(demo *d, onuma_pool *pool) {
+    runner *r = &d->run;
+    onuma_pool_stats stats = ONUMA_POOL_STATS_INIT;
+    uint64_t end = demo_clock_ns() + UINT64_C(5000000000);
+    if (!runner_finish(r)) return false;
+    do {
+        if (!runner_check(r, onuma_pool_trim(pool, 0, NULL), "onuma_pool_trim") ||
+            !runner_check(r, onuma_pool_get_stats(pool, &stats), "onuma_pool_get_stats"))
+            return false;
+        if (!stats.pending_bytes && !stats.in_use_blocks && !stats.reserved_bytes) return true;
+        demo_pause();
+    } while (demo_clock_ns() < end);
+    return runner_fail(r, "with all freed and trimmed, %llu blocks live, %llu bytes are reserved, %llu are pending",
+                       (unsigned long long)stats.in_use_blocks, (unsigned long long)stats.reserved_bytes,
+                       (unsigned long long)stats.pending_bytes);
 }
 
 static bool run_check(demo *d, const char *name, demo_check_function *run) {

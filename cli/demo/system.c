@@ -21,6 +21,10 @@ uint64_t demo_clock_ns(void) {
     return whole * 1000000000u + rest * 1000000000u / (uint64_t)frequency.QuadPart;
 }
 
+void demo_pause(void) {
+    Sleep(1);
+}
+
 uint64_t demo_process_memory(void) {
     PROCESS_MEMORY_COUNTERS counters;
     return K32GetProcessMemoryInfo(GetCurrentProcess(), &counters, sizeof counters) ? counters.WorkingSetSize : 0;
@@ -32,6 +36,10 @@ uint64_t demo_clock_ns(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+void demo_pause(void) {
+    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
 uint64_t demo_process_memory(void) {

@@ -8,6 +8,9 @@
 /* A clock that never goes back. */
 uint64_t demo_clock_ns(void);
 
+/* Let a millisecond pass. */
+void demo_pause(void);
+
 /* Bytes of memory that the process has in use now; 0 where the system does not tell. */
 uint64_t demo_process_memory(void);
 

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The command `opennuma demo`: its JSON, its text, its exit statuses. usage: test_demo.py COMMAND DEVICE"""
+"""The command `opennuma demo`: its JSON, its text, its exit statuses. usage: test_demo.py COMMAND DEVICE [Demo.test_...]"""
 import json
 import os
 import subprocess
 import sys
 import unittest
 
-DEVICE = sys.argv.pop()
-COMMAND = sys.argv.pop()
+COMMAND = sys.argv.pop(1)
+DEVICE = sys.argv.pop(1)
 CHECKS = ["initialize", "allocate", "operate", "alias", "shared_access", "release"]
 
 
