@@ -80,8 +80,7 @@ static bool check_size(demo *d, size_t size, uint32_t *wrong, size_t *turns) {
     bool good = true;
     for (size_t i = 0; i < few && good; i++) {
         if (offsets[i] >= size) continue;
-        size_t touches = d->small ? 512 : SIZE_MAX;
-        alias_turn t = {block, size, offsets[i], size / touches + 1, (uint32_t)(*turns)++ * 3 + 1};
+        alias_turn t = {block, size, offsets[i], size / d->load->alias_touches + 1, (uint32_t)(*turns)++ * 3 + 1};
         good = take_turn(d, &t, wrong);
     }
     onuma_free(block, d->run.queue);
@@ -104,6 +103,6 @@ bool demo_check_alias(demo *d, char *detail, size_t detail_size) {
     onuma_free(wrong, d->run.queue);
     snprintf(detail, detail_size,
              "%zu turns in blocks of 1 to %zu bytes, from their start and inside: both sides saw %s", turns, largest,
-             d->small ? "all bytes that were touched" : "every byte");
+             d->load->alias_touches < largest ? "all bytes that were touched" : "every byte");
     return good;
 }

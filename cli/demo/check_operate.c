@@ -69,11 +69,11 @@ static bool chain_in_device_memory(demo *d, size_t n) {
     if (!runner_check(&d->run, onuma_pool_create(d->device, &desc, &pool), "onuma_pool_create")) return false;
     bool good = chain(d, pool, n, "device memory") && demo_settle(d, pool);
     if (!good) onuma_pool_destroy_forced(pool, 0);
-    return good && runner_check(&d->run, onuma_pool_destroy(pool), "onuma_pool_destroy");
+    return good && demo_destroy_pool(d, pool);
 }
 
 bool demo_check_operate(demo *d, char *detail, size_t detail_size) {
-    size_t most = d->small ? 4096 : 1 << 20, words = d->small ? 1000 : 100000;
+    size_t most = d->load->vector, words = d->load->words;
     for (size_t n = 1; n <= most; n = n * 8 - 1 > most && n < most ? most : n * 8 - 1)
         if (!add_vectors(d, n)) return false;
     bool device = d->info.kinds & 1u << ONUMA_KIND_DEVICE;

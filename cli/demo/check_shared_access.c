@@ -58,7 +58,7 @@ static bool play_round(demo *d, uint32_t *tensor, uint32_t *expected, size_t num
 }
 
 bool demo_check_shared_access(demo *d, char *detail, size_t detail_size) {
-    size_t numbers = d->small ? 128 : 4096, rounds = d->small ? 100 : 1000;
+    size_t numbers = d->load->numbers, rounds = d->load->rounds;
     void *tensor;
     if (!demo_alloc(d, numbers * sizeof(uint32_t), &tensor)) return false;
     uint32_t *expected = cli_allocate(numbers * sizeof *expected);

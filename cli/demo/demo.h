@@ -37,12 +37,27 @@ typedef struct demo_workload {
 
 enum { DEMO_CHECKS = 6, DEMO_TRANSFERS_MAX = 12, DEMO_WORKLOADS_MAX = 8 };
 
+/* How much work is in the checks and tables. */
+typedef struct demo_load {
+    size_t largest;         /* block, in bytes */
+    size_t alias_touches;   /* bytes of a block that change sides in one turn */
+    size_t vector;          /* numbers that vector_add gets, at most */
+    size_t words;           /* of each block that is freed and reused in the queue's order */
+    size_t numbers, rounds; /* of shared_access */
+    size_t images;          /* of the test images, that the networks see */
+    size_t operation;       /* numbers that single operations get */
+    uint32_t side;          /* of matrices */
+} demo_load;
+
+/* For devices, for simulators (minutes become one), and for tests that run the demo many times. */
+extern const demo_load demo_load_full, demo_load_simulator, demo_load_test;
+
 typedef struct demo {
     /* The request. */
     const char *device_id; /* NULL: the best */
     const demo_fault *fault;
-    bool small;     /* less work in each check and table, as always on a simulator */
-    bool print_log; /* the library's log lines go to standard error */
+    const demo_load *load; /* NULL: as the device is */
+    bool print_log;        /* the library's log lines go to standard error */
     /* While it runs. */
     onuma_runtime *runtime;
     onuma_device *device;
@@ -80,6 +95,9 @@ bool demo_alloc(demo *d, size_t size, void **out);
  * freed blocks count as pending: waits for that, a few seconds at most.
  */
 bool demo_settle(demo *d, onuma_pool *pool);
+
+/* Destroy a pool that is empty, with the same patience. */
+bool demo_destroy_pool(demo *d, onuma_pool *pool);
 
 /* The middle of n times, which are sorted. */
 double demo_median_us(uint64_t *ns, size_t n);

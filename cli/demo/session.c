@@ -23,10 +23,12 @@ bool demo_alloc(demo *d, size_t size, void **out) {
     return runner_check(&d->run, onuma_alloc(d->pool, size, 0, NULL, out), "onuma_alloc");
 }
 
+#define PATIENCE_NS UINT64_C(5000000000)
+
 bool demo_settle(demo *d, onuma_pool *pool) {
     runner *r = &d->run;
     onuma_pool_stats stats = ONUMA_POOL_STATS_INIT;
-    uint64_t end = demo_clock_ns() + UINT64_C(5000000000);
+    uint64_t end = demo_clock_ns() + PATIENCE_NS;
     if (!runner_finish(r)) return false;
     do {
         if (!runner_check(r, onuma_pool_trim(pool, 0, NULL), "onuma_pool_trim") ||
@@ -38,6 +40,16 @@ bool demo_settle(demo *d, onuma_pool *pool) {
     return runner_fail(r, "with all freed and trimmed, %llu blocks live, %llu bytes are reserved, %llu are pending",
                        (unsigned long long)stats.in_use_blocks, (unsigned long long)stats.reserved_bytes,
                        (unsigned long long)stats.pending_bytes);
+}
+
+bool demo_destroy_pool(demo *d, onuma_pool *pool) {
+    uint64_t end = demo_clock_ns() + PATIENCE_NS;
+    onuma_result r = onuma_pool_destroy(pool);
+    while (r == ONUMA_ERROR_BUSY && demo_clock_ns() < end) {
+        demo_pause();
+        r = onuma_pool_destroy(pool);
+    }
+    return runner_check(&d->run, r, "onuma_pool_destroy");
 }
 
 static bool run_check(demo *d, const char *name, demo_check_function *run) {

@@ -253,7 +253,7 @@ static bool measure_job(demo *d, const network *net, const network_data *data, d
 
 static bool measure_network(demo *d, size_t which, const network_data *data) {
     network net;
-    size_t images = d->small && data->images > 2 ? 2 : data->images;
+    size_t images = d->load->images < data->images ? d->load->images : data->images;
     if (!network_open(&net, which, images, d->run.error, sizeof d->run.error)) return false;
     bool good = measure_job(d, &net, data, 1e-4);
     network_close(&net);
@@ -272,8 +272,8 @@ static bool measure_networks(demo *d) {
 
 /* Single operations, as networks of one step; the last tensor is the output. */
 static bool measure_operations(demo *d) {
-    size_t numbers = d->small ? 1024 : 4 * MIB;
-    uint32_t side = d->small ? 16 : 256;
+    size_t numbers = d->load->operation;
+    uint32_t side = d->load->side;
     const network add = {
         .name = "vector_add",
         .tensors = {{NETWORK_INPUT, numbers, NULL}, {NETWORK_INPUT, numbers, NULL}, {NETWORK_OUTPUT, numbers, NULL}},
