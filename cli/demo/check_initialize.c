@@ -13,7 +13,8 @@ const demo_load demo_load_full = {.largest = 256 * MIB,
                                   .rounds = 1000,
                                   .images = SIZE_MAX,
                                   .operation = 4 * MIB,
-                                  .side = 256};
+                                  .side = 256,
+                                  .repeats = 3};
 const demo_load demo_load_simulator = {.largest = 16 * MIB + KIB,
                                        .alias_touches = 512,
                                        .vector = 4096,
@@ -22,7 +23,8 @@ const demo_load demo_load_simulator = {.largest = 16 * MIB + KIB,
                                        .rounds = 100,
                                        .images = 2,
                                        .operation = 1024,
-                                       .side = 16};
+                                       .side = 16,
+                                       .repeats = 3};
 const demo_load demo_load_test = {.largest = 256 * KIB,
                                   .alias_touches = 64,
                                   .vector = 512,
@@ -31,7 +33,8 @@ const demo_load demo_load_test = {.largest = 256 * KIB,
                                   .rounds = 20,
                                   .images = 1,
                                   .operation = 1024,
-                                  .side = 16};
+                                  .side = 16,
+                                  .repeats = 1};
 
 /* As the device's own limits and free memory allow, with room for the default way's copies. */
 static size_t largest_block(const onuma_device_info *info, const demo_load *load) {

@@ -47,6 +47,7 @@ typedef struct demo_load {
     size_t images;          /* of the test images, that the networks see */
     size_t operation;       /* numbers that single operations get */
     uint32_t side;          /* of matrices */
+    size_t repeats;         /* of each job, at least */
 } demo_load;
 
 /* For devices, for simulators (minutes become one), and for tests that run the demo many times. */
@@ -57,6 +58,7 @@ typedef struct demo {
     const char *device_id; /* NULL: the best */
     const demo_fault *fault;
     const demo_load *load; /* NULL: as the device is */
+    bool checks_only;      /* leave the tables out */
     bool print_log;        /* the library's log lines go to standard error */
     /* While it runs. */
     onuma_runtime *runtime;

@@ -17,10 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    REPEATS_MIN = 3,
-    REPEATS_MAX = 7
-}; /* after one that is not counted; more than the least as long as they are quick */
+enum { REPEATS_MAX = 7 }; /* after one that is not counted; more than the least only as long as they are quick */
 #define QUICK_NS UINT64_C(1000000000)
 
 /* A job: a network, trained or of one operation, with where its tensors are in each way. */
@@ -160,6 +157,7 @@ static bool tear_down_ours(job *j) {
 /* ---------------------------------------------------------------- measuring */
 
 typedef struct stopwatch {
+    size_t least; /* laps */
     uint64_t times[REPEATS_MAX], begun, total;
     size_t laps;
     bool warm; /* the first lap, which is not counted, is over */
@@ -167,7 +165,7 @@ typedef struct stopwatch {
 
 /* False: enough. */
 static bool lap_begin(stopwatch *w) {
-    if (w->laps == REPEATS_MAX || (w->laps >= REPEATS_MIN && w->total > QUICK_NS)) return false;
+    if (w->laps == REPEATS_MAX || (w->laps >= w->least && w->total > QUICK_NS)) return false;
     w->begun = demo_clock_ns();
     return true;
 }
@@ -179,7 +177,7 @@ static void lap_end(stopwatch *w) {
 }
 
 static bool measure_default(job *j) {
-    stopwatch watch = {0};
+    stopwatch watch = {.least = j->d->load->repeats};
     bool good = set_up_default(j);
     while (good && lap_begin(&watch)) {
         good = run_default(j);
@@ -196,7 +194,7 @@ static bool measure_default(job *j) {
 static bool measure_ours(job *j) {
     runner *r = &j->d->run;
     onuma_pool_stats stats = ONUMA_POOL_STATS_INIT;
-    stopwatch watch = {0};
+    stopwatch watch = {.least = j->d->load->repeats};
     bool good = runner_check(r, onuma_pool_trim(j->d->pool, 0, NULL), "onuma_pool_trim") &&
                 runner_check(r, onuma_pool_reset_peak(j->d->pool), "onuma_pool_reset_peak") && set_up_ours(j);
     float *output = j->blocks[j->net->output];
