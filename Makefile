@@ -23,7 +23,7 @@ without_tests = $(if $(wildcard build/release/CMakeCache.txt),,-DONUMA_TESTS=OFF
 
 # setup.sh returns at once when nothing is missing.
 $(PRESETS): setup-build
-	@cmake --preset $@ --log-level=WARNING $(if $(filter release,$@),$(without_tests))
+	@cmake --preset $@ --log-level=WARNING $(if $(filter release,$@),$(without_tests)) >/dev/null
 	cmake --build --preset $@
 
 setup-build:

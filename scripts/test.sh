@@ -19,7 +19,7 @@ mkdir -p "$POCL_CACHE_DIR"
 jobs=$(nproc)
 
 build() {
-    cmake --preset "$1" --log-level=WARNING "${@:2}" && cmake --build --preset "$1" --parallel "$jobs"
+    cmake --preset "$1" --log-level=WARNING "${@:2}" >/dev/null && cmake --build --preset "$1" --parallel "$jobs"
 }
 
 # Nothing counts as a pass but a test that ran: a label that selects none is an error, and so is a test that
