@@ -364,8 +364,8 @@ static onuma_result resize_large(onuma__node *node, size_t size) {
     onuma_result r = ONUMA_OK;
     if (bytes > before) /* A special block keeps its memory: views and announced uses are of exactly that. */
         r = node->special ? ONUMA__MISS : onuma__node_extend(engine, node, bytes);
-    else if (!node->special)
-        r = onuma__node_shrink(engine, node, bytes);
+    else if (!node->special && (node->tag & ONUMA__TAG_UNORDERED) == 0)
+        r = onuma__node_shrink(engine, node, bytes); /* else the end could not be held until markers have passed */
     if (r != ONUMA_OK) return r;
     onuma__count(engine, (int64_t)node->size - (int64_t)before, (int64_t)size - (int64_t)node->requested, 0, 0);
     node->requested = size;

@@ -233,7 +233,8 @@ void onuma__node_give(onuma__engine *engine, onuma__node *node, bool forall) {
     node->requested = 0;
     node->special = false;
     node->slab = NULL;
-    if (forall) node->tag = 0;
+    /* What comes back of an unordered queue's memory was held until markers had passed. */
+    if (forall || (node->tag & ONUMA__TAG_UNORDERED) != 0) node->tag = 0;
     node->epoch = node->tag != 0 ? engine->epoch : 0;
     settle(engine, node);
     onuma__note_cached(engine);

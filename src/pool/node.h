@@ -22,7 +22,8 @@ static inline unsigned onuma__sort_of(const onuma__engine *engine, size_t size) 
 onuma_result onuma__node_take(onuma__engine *engine, size_t size, size_t align, onuma__tag tag, bool committed,
                               onuma__node **out);
 
-/* Put a node that is not free back, as freed under its own tag (`forall`: as free for everyone), and coalesce. */
+/* Put a node that is not free back, as freed under its own tag (`forall`, and if the tag is an unordered queue's: as
+ * free for everyone), and coalesce. */
 void onuma__node_give(onuma__engine *engine, onuma__node *node, bool forall);
 
 /* Give the end of a node back so that `size` bytes (a multiple of the unit) remain. MISS if metadata is out. */

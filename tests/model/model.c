@@ -132,6 +132,9 @@ static bool run_threads(onuma_source mode, unsigned threads, size_t operations, 
             c.last_shift = done + c.operations == operations;
             run_shift(&c);
         }
+        /* What was still on its way when its receiver had finished. */
+        for (unsigned i = 0; i < threads && !atomic_load(&m->failed); i++)
+            worker_finish(&m->workers[i]);
     }
     model_close(m);
     const bool sound = !atomic_load(&m->failed);

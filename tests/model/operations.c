@@ -70,7 +70,8 @@ static size_t size_of(uint32_t a, unsigned bits) {
 }
 
 static onuma__tag tag_of(uint32_t b) {
-    /* The CPU's half of the time. */
+    /* The CPU's half of the time, now and then an unordered queue's. */
+    if (b % 16 == 1) return MODEL_TAGS | ONUMA__TAG_UNORDERED;
     return b % 2 == 0 ? 0 : b / 2 % MODEL_TAGS;
 }
 
@@ -111,7 +112,7 @@ static void allocate(worker *w, size_t size, size_t align, onuma__tag tag) {
 /* Free a block that is no longer in the reference. */
 static void release_memory(worker *w, shadow *block, onuma__tag tag) {
     model *m = w->model;
-    const bool holds = block->special || (tag != 0 && tag != block->tag);
+    const bool holds = block->special || (tag != 0 && tag != block->tag) || (block->tag & ONUMA__TAG_UNORDERED) != 0;
     reference_check_content(w, block, block->requested);
     if (!holds) reference_will_free(w, block);
     onuma__engine *engine = NULL;
@@ -149,7 +150,7 @@ static void free_again(worker *w, uint32_t a) {
     }
     size_t index;
     const shadow *block = pick(w, a, &index);
-    if (block == NULL || block->special || m->threads != 1) return;
+    if (block == NULL || block->special || (block->tag & ONUMA__TAG_UNORDERED) != 0 || m->threads != 1) return;
     unsigned char *base = block->base;
     free_one(w, index, 0);
     if (atomic_load(&m->failed)) return;
@@ -188,8 +189,10 @@ static bool receive(worker *w, uint32_t b) {
     const bool any = w->inbox_count != 0;
     shadow block = any ? w->inbox[--w->inbox_count] : (shadow){0};
     onuma__os_lock_release(&m->lock);
-    if (any) release_memory(w, &block, b % 2 != 0 ? block.tag : 0);
-    return any;
+    if (!any) return false;
+    if (w->held_count == MODEL_BLOCKS) release_held(w, 0);
+    release_memory(w, &block, b % 2 != 0 ? block.tag : 0);
+    return true;
 }
 
 /* ----------------------------------------------------------- blocks in place */

@@ -71,7 +71,7 @@ shadow reference_remove(worker *w, size_t index) {
 
 void reference_will_free(worker *w, const shadow *block) {
     model *m = w->model;
-    if (block->tag == 0) return;
+    if (block->tag == 0 || block->tag >= MODEL_TAGS) return;
     onuma__os_lock_acquire(&m->lock);
     waiting_list *list = &m->tags[block->tag];
     if (list->count == list->capacity) {

@@ -120,6 +120,27 @@ static void test_tag_slabs(void **state) {
     check(p);
 }
 
+/* What an unordered queue's blocks leave behind was held until markers had passed: it serves anyone, slabs too. */
+static void test_unordered_tag(void **state) {
+    pool *p = *state;
+    const onuma__tag tag = 3 | ONUMA__TAG_UNORDERED;
+    void *small = take(p, 64, 0, tag), *large = take(p, MIB, 0, tag);
+    onuma__block found;
+    assert_int_equal(onuma__engine_resize(large, 5000), ONUMA_OK); /* nothing of it is cut off */
+    assert_int_equal(onuma__engine_find(large, &found), ONUMA_OK);
+    assert_int_equal(found.size, MIB);
+    assert_int_equal(drop(p, small, 0), ONUMA__HELD);
+    assert_int_equal(drop(p, large, tag), ONUMA__HELD);
+    onuma__engine_trim(p->engine, 0);
+    assert_true(stats(p).reserved_bytes >= MIB);
+    onuma__engine_release(p->engine, small);
+    onuma__engine_release(p->engine, large);
+    onuma__engine_trim(p->engine, 0);
+    assert_int_equal(stats(p).pending_bytes, 0);
+    assert_int_equal(stats(p).reserved_bytes, 0);
+    check(p);
+}
+
 static void test_many_tags(void **state) {
     pool *p = *state;
     for (onuma__tag tag = 1; tag < 500; tag++) {
@@ -404,6 +425,8 @@ int main(void) {
         SEGMENTS(test_tag_joins_neighbours),
         RANGE(test_tag_slabs),
         SEGMENTS(test_tag_slabs),
+        RANGE(test_unordered_tag),
+        SEGMENTS(test_unordered_tag),
         RANGE(test_many_tags),
         SEGMENTS(test_many_tags),
         RANGE(test_range_commits_what_it_uses),
