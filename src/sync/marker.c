@@ -102,21 +102,27 @@ static onuma_result refuse_lost(const onuma__device *device) {
     return onuma__fail(ONUMA_ERROR_DEVICE_LOST, "device %s was lost: destroy its runtime and make another", device->id);
 }
 
+/* onuma__queue_begin, for calls that a lost device must not get either. */
+static onuma_result begin(onuma__queue_object *queue) {
+    if (!onuma__queue_begin(queue)) return onuma__queue_refuse(queue);
+    if (!is_lost(queue->shared.device)) return ONUMA_OK;
+    onuma_result r = refuse_lost(queue->shared.device);
+    onuma__queue_end(queue);
+    return r;
+}
+
 /* From RECORDING: let the driver record into native[i]. On failure the state goes back to `otherwise`, or to LOST. */
 static onuma_result record_into(onuma__marker *marker, uint32_t i, uint32_t otherwise) {
     onuma__queue_object *queue = marker->queue;
     onuma__device *device = queue->shared.device;
     onuma_backend_marker *native = NULL;
-    onuma_result r = onuma__queue_begin(queue) ? ONUMA_OK : onuma__queue_refuse(queue);
-    if (r == ONUMA_OK && is_lost(device)) {
-        onuma__queue_end(queue);
-        r = refuse_lost(device);
-    } else if (r == ONUMA_OK) {
+    onuma_result r = begin(queue);
+    if (r == ONUMA_OK) {
         onuma__queue_enter(queue);
         r = device->ops->marker_record(queue->native, &native);
         onuma__queue_leave(queue);
-        onuma__queue_end(queue);
         r = onuma__device_note(device, r);
+        onuma__queue_end(queue);
     }
     if (r == ONUMA_OK) {
         marker->native[i] = native;
@@ -153,11 +159,10 @@ onuma_result onuma__marker_wrap(onuma__queue_object *queue, const onuma_native_e
     onuma__device *device = queue->shared.device;
     onuma__marker *marker = onuma__marker_create(queue);
     if (!marker) return onuma__fail(ONUMA_ERROR_OUT_OF_MEMORY, "no memory for a marker");
-    onuma_result r = onuma__queue_begin(queue) ? ONUMA_OK : onuma__queue_refuse(queue);
+    onuma_result r = begin(queue);
     if (r == ONUMA_OK) {
-        r = device->ops->marker_wrap(queue->native, event, &marker->native[0]);
+        r = onuma__device_note(device, device->ops->marker_wrap(queue->native, event, &marker->native[0]));
         onuma__queue_end(queue);
-        r = onuma__device_note(device, r);
     }
     if (r != ONUMA_OK) {
         onuma__dead dead = {0};

@@ -472,8 +472,9 @@ static onuma_result wait_on_device(onuma__queue_object *waiter, const onuma__mar
     onuma__queue_enter(waiter);
     onuma_result r = device->ops->queue_wait_marker(waiter->native, marker->native[i]);
     onuma__queue_leave(waiter);
+    r = onuma__device_note(device, r);
     onuma__queue_end(waiter);
-    return onuma__device_note(device, r);
+    return r;
 }
 
 onuma_result onuma__queue_wait(onuma__queue *queue, onuma__queue *on, const onuma_native_event *done) {

@@ -70,7 +70,9 @@ static onuma_result fake_unmap(onuma_backend_device *device, const onuma_segment
 static onuma_result fake_view(onuma_backend_device *device, const onuma_segment *segment, size_t offset, size_t size,
                               uint64_t *handle) {
     (void)device, (void)size;
-    if (atomic_load(&fake.view_delay_us)) onuma__os_sleep(atomic_load(&fake.view_delay_us) * 1000u);
+    COUNT(view_waiters);
+    while (atomic_load(&fake.view_gate))
+        onuma__os_yield();
     if (atomic_load(&fake.view) != ONUMA_OK) return onuma__fail(atomic_load(&fake.view), "fake");
     COUNT(views_made);
     *handle = (uint64_t)(uintptr_t)segment->base + offset + 1;

@@ -14,7 +14,8 @@
 typedef struct fake_driver {
     /* What to answer; OK: the host backend's answer. */
     _Atomic onuma_result record, poll, map, unmap, view;
-    _Atomic uint32_t view_delay_us; /* how long making a view takes */
+    _Atomic bool view_gate; /* closed: making a view takes until it opens */
+    _Atomic uint32_t view_waiters;
     _Atomic uint32_t records, polls, live_markers, opens, closes, waits, views_made, views_released, views_retained;
     _Atomic uint32_t maps, unmaps;
     _Atomic uint32_t mapped_mode;    /* as the driver sees it; a second map without an unmap fails the test */

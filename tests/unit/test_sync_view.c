@@ -156,7 +156,7 @@ static void get_it(void *user) {
 static void threads_that_ask_at_once_get_one_handle(void **state) {
     fixture *f = *state;
     gives_handles(f);
-    atomic_store(&fake.view_delay_us, 3000);
+    atomic_store(&fake.view_gate, true);
     request requests[4];
     helper *threads[4];
     void *p = take(f, BLOCK, NULL);
@@ -164,6 +164,9 @@ static void threads_that_ask_at_once_get_one_handle(void **state) {
         requests[i] = (request){f, p, 0};
         threads[i] = start(get_it, &requests[i]);
     }
+    while (atomic_load(&fake.view_waiters) == 0)
+        onuma__os_yield();
+    atomic_store(&fake.view_gate, false);
     for (size_t i = 0; i < 4; i++) {
         join(threads[i]);
         assert_int_equal(requests[i].handle, requests[0].handle);
@@ -174,15 +177,14 @@ static void threads_that_ask_at_once_get_one_handle(void **state) {
 static void a_block_freed_while_its_view_is_made_takes_the_view_along(void **state) {
     fixture *f = *state;
     gives_handles(f);
-    atomic_store(&fake.view_delay_us, 5000);
+    atomic_store(&fake.view_gate, true);
     request r = {f, take(f, BLOCK, NULL), 0};
     helper *thread = start(get_it, &r);
-    onuma__block block;
-    do
-        assert_int_equal(onuma__engine_find(r.p, &block), ONUMA_OK);
-    while (!block.special);
+    while (atomic_load(&fake.view_waiters) == 0)
+        onuma__os_yield();
     assert_int_equal(onuma__sync_free(r.p, NULL), ONUMA_OK); /* the user's fault; must do no harm */
     assert_int_equal(onuma__sync_pending(f->engine), 1);
+    atomic_store(&fake.view_gate, false);
     join(thread);
     assert_true(onuma__sync_poll(f->engine));
     assert_int_equal(fake.views_released, 1);
