@@ -9,27 +9,36 @@
 
 enum { JUDGED = 64 << 20 }; /* bytes from which on C libraries give freed memory back in any case */
 
+/* A kernel on a block of `bytes`, which is then freed. The first number in it is 0. */
+static bool use_and_free(demo *d, size_t bytes) {
+    runner *r = &d->run;
+    void *block;
+    if (!demo_alloc(d, bytes, &block)) return false;
+    bool good = runner_acquire(r, block, bytes, ONUMA_ACCESS_WRITE);
+    if (good) memset(block, 0, bytes);
+    good = good && runner_release(r, block, bytes, ONUMA_ACCESS_WRITE) &&
+           runner_launch(r, KERNEL_increment, 1, ARGUMENTS(BLOCK(block)));
+    return runner_check(r, onuma_free(block, r->queue), "onuma_free") && good;
+}
+
 /*
  * A block that a kernel has touched goes back to the system. *grown is what the process still has of it. Drivers and C
  * libraries keep some memory for themselves: a quarter of a block that is big enough to judge is the most that may stay.
+ * The same kernel runs on a small block afterwards, because on Rusticl a kernel keeps its last buffers alive.
  */
 static bool memory_goes_back(demo *d, size_t bytes, uint64_t *grown) {
-    runner *r = &d->run;
-    void *block;
-    uint64_t before = demo_process_memory();
-    if (!demo_alloc(d, bytes, &block)) return false;
-    bool good = runner_acquire(r, block, bytes, ONUMA_ACCESS_WRITE);
-    if (good) memset(block, 1, bytes);
-    good = good && runner_release(r, block, bytes, ONUMA_ACCESS_WRITE) &&
-           runner_launch(r, KERNEL_increment, 1, ARGUMENTS(BLOCK(block)));
-    good = runner_check(r, onuma_free(block, r->queue), "onuma_free") && good;
-    if (!good || !demo_settle(d, d->pool)) return false;
-    uint64_t after = demo_process_memory();
-    *grown = after > before ? after - before : 0;
-    if (bytes >= JUDGED && *grown > bytes / 4)
-        return runner_fail(r, "of a block of %zu bytes that was freed and trimmed the process still has %llu", bytes,
-                           (unsigned long long)*grown);
-    return true;
+    uint64_t before = demo_process_memory(), end = demo_clock_ns() + DEMO_PATIENCE_NS;
+    if (!use_and_free(d, bytes) || !use_and_free(d, sizeof(uint32_t)) || !demo_settle(d, d->pool)) return false;
+    /* The driver may give a buffer up on a thread of its own. */
+    for (;;) {
+        uint64_t after = demo_process_memory();
+        *grown = after > before ? after - before : 0;
+        if (*grown <= bytes / 4 || bytes < JUDGED) return true;
+        if (demo_clock_ns() > end) break;
+        demo_pause();
+    }
+    return runner_fail(&d->run, "of a block of %zu bytes that was freed and trimmed the process still has %llu", bytes,
+                       (unsigned long long)*grown);
 }
 
 bool demo_check_release(demo *d, char *detail, size_t detail_size) {

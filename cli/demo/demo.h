@@ -12,6 +12,9 @@
 #define KIB ((size_t)1 << 10)
 #define MIB ((size_t)1 << 20)
 
+/* For what drivers finish on threads of their own a moment after the work has ended. */
+#define DEMO_PATIENCE_NS UINT64_C(5000000000)
+
 typedef struct demo_check {
     const char *name;
     bool ok;

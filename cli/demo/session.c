@@ -23,12 +23,10 @@ bool demo_alloc(demo *d, size_t size, void **out) {
     return runner_check(&d->run, onuma_alloc(d->pool, size, 0, NULL, out), "onuma_alloc");
 }
 
-#define PATIENCE_NS UINT64_C(5000000000)
-
 bool demo_settle(demo *d, onuma_pool *pool) {
     runner *r = &d->run;
     onuma_pool_stats stats = ONUMA_POOL_STATS_INIT;
-    uint64_t end = demo_clock_ns() + PATIENCE_NS;
+    uint64_t end = demo_clock_ns() + DEMO_PATIENCE_NS;
     if (!runner_finish(r)) return false;
     do {
         if (!runner_check(r, onuma_pool_trim(pool, 0, NULL), "onuma_pool_trim") ||
@@ -43,7 +41,7 @@ bool demo_settle(demo *d, onuma_pool *pool) {
 }
 
 bool demo_destroy_pool(demo *d, onuma_pool *pool) {
-    uint64_t end = demo_clock_ns() + PATIENCE_NS;
+    uint64_t end = demo_clock_ns() + DEMO_PATIENCE_NS;
     onuma_result r = onuma_pool_destroy(pool);
     while (r == ONUMA_ERROR_BUSY && demo_clock_ns() < end) {
         demo_pause();
