@@ -59,7 +59,8 @@ enum {
                                            single segments may still need it (onuma_segment.needs_map: imports) */
     ONUMA_ABILITY_QUEUES   = 1u << 4, /**< the queue group */
     ONUMA_ABILITY_WAIT     = 1u << 5, /**< queue_wait_marker: one queue waits for another on the device */
-    ONUMA_ABILITY_ADOPT    = 1u << 6  /**< device_adopt and device_from_queue */
+    ONUMA_ABILITY_ADOPT    = 1u << 6, /**< device_adopt and device_from_queue */
+    ONUMA_ABILITY_COUNTED  = 1u << 7  /**< a view may be released while submitted work still uses it: the driver counts */
 };
 
 typedef struct onuma_backend_device_info {

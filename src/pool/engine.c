@@ -334,7 +334,7 @@ onuma_result onuma__engine_free(void *ptr, onuma__tag tag, onuma__engine **engin
     return onuma__fail(r, "%p: no live block starts there; free the pointer that the allocation gave", ptr);
 }
 
-void onuma__engine_release(onuma__engine *engine, void *ptr) {
+static void release(onuma__engine *engine, void *ptr, bool for_all) {
     const uintptr_t address = (uintptr_t)ptr;
     const onuma__entry entry = onuma__pagemap_get(address);
     if ((entry & ONUMA__ENTRY_SORT) == ONUMA__ENTRY_SLAB) {
@@ -347,11 +347,19 @@ void onuma__engine_release(onuma__engine *engine, void *ptr) {
     if (node->state == ONUMA__NODE_HELD && atomic_load_explicit(&node->engine, memory_order_relaxed) == engine) {
         onuma__gauge_add(&engine->pending, -(int64_t)node->size);
         onuma__node_withdraw(node);
-        onuma__node_give(engine, node, true);
+        onuma__node_give(engine, node, for_all);
         onuma__os_lock_release(&engine->lock);
         return;
     }
     unlock_large(node);
+}
+
+void onuma__engine_release(onuma__engine *engine, void *ptr) {
+    release(engine, ptr, true);
+}
+
+void onuma__engine_release_own(onuma__engine *engine, void *ptr) {
+    release(engine, ptr, false);
 }
 
 /* ------------------------------------------------------- live blocks in place */

@@ -72,6 +72,8 @@ onuma_result onuma__engine_free(void *ptr, onuma__tag tag, onuma__engine **engin
 
 /* Finish a held free: every queue that might touch it has passed, so it serves anyone. */
 void onuma__engine_release(onuma__engine *engine, void *ptr);
+/* The same when only the queue of its own tag might touch it, as for a free under that tag. */
+void onuma__engine_release_own(onuma__engine *engine, void *ptr);
 
 typedef struct onuma__block {
     void *base;

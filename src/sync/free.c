@@ -50,7 +50,10 @@ void onuma__free_finish(onuma__record *record) {
     onuma__dead dead = {0};
     unmap(record);
     onuma__views_destroy(record);
-    if (!record->orphan) give_block_back(record->engine, record->owner, record->base);
+    if (record->own)
+        onuma__engine_release_own(record->engine, record->base);
+    else if (!record->orphan)
+        give_block_back(record->engine, record->owner, record->base);
     onuma__record_destroy(record, &dead);
     onuma__dead_bury(&dead);
 }
@@ -170,6 +173,26 @@ static void park(onuma__record *record, const onuma__block *block, must_pass *ne
     onuma__ledger_put(ledger);
 }
 
+/*
+ * Whether all that can still be at the block is work of the in-order queue that it was allocated for, and submitted
+ * by now. Whatever that queue is given later comes after it, so the block may serve the queue at once, as one that
+ * never had a record would: a program that announces what it does must not pay for it with memory.
+ */
+static bool is_queues_own(const onuma__record *record, const onuma__block *block, const onuma__queue *freed_on) {
+    if (!block->engine || block->tag == 0 || (block->tag & ONUMA__TAG_UNORDERED) != 0) return false;
+    if (freed_on && freed_on->tag != block->tag) return false;
+    if (record->mapped != 0 || record->doomed) return false;
+    if (record->views && (record->owner->device->info.abilities & ONUMA_ABILITY_COUNTED) == 0) return false;
+    /* Acquire: as in onuma__free_check. */
+    if (atomic_load_explicit(&record->pins, memory_order_acquire) != 0) return false;
+    const uint64_t self = onuma__os_thread_get()->number;
+    for (const onuma__use *use = record->uses; use; use = use->next) {
+        const bool submitted = onuma__use_marker(use) || use->mode == 0 || (use->thread == self && self != 0);
+        if (use->queue->shared.tag != block->tag || !submitted) return false;
+    }
+    return true;
+}
+
 static onuma_result free_held(void *base, onuma__queue *queue) {
     onuma__block block;
     onuma__dead dead = {0};
@@ -178,6 +201,11 @@ static onuma_result free_held(void *base, onuma__queue *queue) {
     if (r != ONUMA_OK) {
         onuma__ledgers_lose_track();
         return onuma__fail(ONUMA_ERROR_INTERNAL, "the engine holds block %p but does not know it", base);
+    }
+    if (record && is_queues_own(record, &block, queue)) {
+        record->own = true;
+        onuma__free_finish(record);
+        return ONUMA_OK;
     }
     must_pass needs = collect_needs(queue, block.tag, &dead);
     bool waits = needs.doomed;

@@ -202,6 +202,7 @@ typedef struct onuma__record {
     /* After the free: */
     onuma__marker *need[2]; /* of the freeing queue and of the one it was allocated on; counted; NULL: none */
     bool doomed;            /* memory was out for a marker: never reusable, rather than too early */
+    bool own;               /* serves the queue it was allocated for at once, and others when that has passed */
     bool orphan;            /* its engine dies with the block still live: no free to finish */
 } onuma__record;
 

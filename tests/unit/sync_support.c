@@ -246,3 +246,15 @@ void join(helper *thread) {
     onuma__os_worker_join(thread->worker);
     free(thread);
 }
+
+bool serves(fixture *f, size_t size, onuma__queue *queue, const void *ptr) {
+    void *out;
+    bool found = false;
+    while (onuma__engine_alloc(f->engine, size, 0, queue ? queue->tag : 0, &out) == ONUMA_OK)
+        if (out == ptr) found = true;
+    return found;
+}
+
+void poll_gives(fixture *f, bool expected) {
+    assert_int_equal(onuma__sync_poll(f->engine), expected);
+}

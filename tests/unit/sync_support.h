@@ -54,6 +54,11 @@ void complete(onuma_host_timeline *timeline);
 onuma_result use(onuma__queue *queue, void *ptr, onuma_access mode);
 onuma_native_event event_at(uint64_t value);
 
+/* Whether the engine, without growing, would hand `ptr` to an allocation on that queue. Takes all it can get. */
+bool serves(fixture *f, size_t size, onuma__queue *queue, const void *ptr);
+/* A poll, and whether it should bring anything. */
+void poll_gives(fixture *f, bool expected);
+
 /* Run fn on a thread of its own. */
 typedef struct helper helper;
 helper *start(void (*fn)(void *), void *argument);

@@ -6,19 +6,6 @@
 
 #define BLOCK ((size_t)1 << 16)
 
-/* Whether the engine, without growing, would hand `ptr` to an allocation on that queue. Takes all it can get. */
-static bool serves(fixture *f, size_t size, onuma__queue *queue, const void *ptr) {
-    void *out;
-    bool found = false;
-    while (onuma__engine_alloc(f->engine, size, 0, queue ? queue->tag : 0, &out) == ONUMA_OK)
-        if (out == ptr) found = true;
-    return found;
-}
-
-static void poll_gives(fixture *f, bool expected) {
-    assert_int_equal(onuma__sync_poll(f->engine), expected);
-}
-
 static void a_plain_free_asks_no_driver(void **state) {
     fixture *f = *state;
     void *p = take(f, BLOCK, NULL);
@@ -26,46 +13,6 @@ static void a_plain_free_asks_no_driver(void **state) {
     assert_int_equal(onuma__sync_pending(f->engine), 0);
     assert_true(serves(f, BLOCK, NULL, p));
     assert_int_equal(fake.records + fake.polls, 0);
-}
-
-static void the_same_queue_reuses_at_once(void **state) {
-    fixture *f = *state;
-    onuma__queue *q = wrap(f, &f->a, ONUMA_QUEUE_IN_ORDER);
-    void *p = take(f, BLOCK, q);
-    submit(&f->a);
-    assert_int_equal(onuma__sync_free(p, q), ONUMA_OK);
-    assert_true(serves(f, BLOCK, q, p));
-    assert_int_equal(fake.records, 0);
-}
-
-static void another_queue_reuses_after_the_first_has_passed(void **state) {
-    fixture *f = *state;
-    onuma__queue *q = wrap(f, &f->a, ONUMA_QUEUE_IN_ORDER), *other = wrap(f, &f->b, ONUMA_QUEUE_IN_ORDER);
-    void *p = take(f, BLOCK, q);
-    submit(&f->a);
-    assert_int_equal(onuma__sync_free(p, q), ONUMA_OK);
-    assert_false(serves(f, BLOCK, other, p));
-    assert_false(serves(f, BLOCK, NULL, p));
-    poll_gives(f, false);
-    assert_int_not_equal(onuma__sync_pending(f->engine), 0);
-    assert_false(serves(f, BLOCK, other, p));
-    complete(&f->a);
-    poll_gives(f, true);
-    assert_int_equal(onuma__sync_pending(f->engine), 0);
-    assert_true(serves(f, BLOCK, other, p));
-}
-
-static void work_after_the_epoch_is_not_waited_for(void **state) {
-    fixture *f = *state;
-    onuma__queue *q = wrap(f, &f->a, ONUMA_QUEUE_IN_ORDER);
-    void *p = take(f, BLOCK, q);
-    submit(&f->a);
-    assert_int_equal(onuma__sync_free(p, q), ONUMA_OK);
-    poll_gives(f, false); /* the marker is behind step 1 */
-    atomic_store(&f->a.submitted, 7);
-    atomic_store(&f->a.completed, 1);
-    poll_gives(f, true);
-    assert_true(serves(f, BLOCK, NULL, p));
 }
 
 static void a_used_block_is_parked_until_the_use_has_passed(void **state) {
@@ -135,19 +82,6 @@ static void an_event_ends_the_wait_of_a_parked_free(void **state) {
     poll_gives(f, false);
     atomic_store(&f->a.completed, 3);
     poll_gives(f, true);
-}
-
-static void an_unordered_queue_never_reuses_before_its_marker(void **state) {
-    fixture *f = *state;
-    onuma__queue *q = wrap(f, &f->a, ONUMA_QUEUE_UNORDERED);
-    void *p = take(f, BLOCK, q);
-    submit(&f->a);
-    assert_int_equal(onuma__sync_free(p, q), ONUMA_OK);
-    assert_false(serves(f, BLOCK, q, p));
-    poll_gives(f, false);
-    complete(&f->a);
-    poll_gives(f, true);
-    assert_true(serves(f, BLOCK, q, p));
 }
 
 static void the_queue_it_was_allocated_on_counts_when_freed_without_one(void **state) {
@@ -576,14 +510,10 @@ int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, sync_set_up, sync_tear_down)
     const struct CMUnitTest tests[] = {
         TEST(a_plain_free_asks_no_driver),
-        TEST(the_same_queue_reuses_at_once),
-        TEST(another_queue_reuses_after_the_first_has_passed),
-        TEST(work_after_the_epoch_is_not_waited_for),
         TEST(a_used_block_is_parked_until_the_use_has_passed),
         TEST(an_open_use_of_another_thread_is_waited_for_until_sealed),
         TEST(an_open_use_of_the_freeing_thread_is_sealed_by_the_free),
         TEST(an_event_ends_the_wait_of_a_parked_free),
-        TEST(an_unordered_queue_never_reuses_before_its_marker),
         TEST(the_queue_it_was_allocated_on_counts_when_freed_without_one),
         TEST(freed_on_another_queue_both_must_pass),
         TEST(a_bound_block_waits_for_its_queue_however_it_is_freed),

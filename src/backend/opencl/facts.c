@@ -173,7 +173,7 @@ static size_t alignment_of(const onuma__cl *cl, cl_device_id device) {
 static uint32_t abilities_of(onuma__cl_way way) {
     const bool coherent = way == ONUMA__CL_USM || way == ONUMA__CL_SVM_FINE;
     return ONUMA_ABILITY_IMPORT | ONUMA_ABILITY_HANDLES | ONUMA_ABILITY_QUEUES | ONUMA_ABILITY_WAIT |
-           ONUMA_ABILITY_ADOPT | (coherent ? ONUMA_ABILITY_COHERENT : 0);
+           ONUMA_ABILITY_ADOPT | ONUMA_ABILITY_COUNTED | (coherent ? ONUMA_ABILITY_COHERENT : 0);
 }
 
 /* Everything of `f` that follows from platform, device and extensions. */
