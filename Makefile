@@ -5,6 +5,7 @@
 #   make demo         sharing between CPU and device, shown and measured on this machine
 #   make test         everything that CI checks (see docs/testing.md)
 #   make bench        the recorded traces of allocations, replayed and measured
+#   make fuzz         the fuzz targets, a minute each
 #   make format       clang-format over the sources
 #   make install      to PREFIX (/usr/local), or below DESTDIR
 #   make clean        remove what was built; `make distclean` removes the test stacks too
@@ -42,6 +43,10 @@ test:
 bench: release
 	@set -e; for trace in tests/data/traces/*.csv.gz; do build/release/opennuma replay $$trace $(BENCH_FLAGS); done
 
+fuzz:
+	@scripts/setup.sh test
+	@scripts/fuzz.sh 60
+
 format:
 	@scripts/check-format.sh --fix
 
@@ -56,4 +61,4 @@ distclean:
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
 
-.PHONY: all help $(PRESETS) setup-build setup-demo demo test bench format install clean distclean
+.PHONY: all help $(PRESETS) setup-build setup-demo demo test bench fuzz format install clean distclean

@@ -50,11 +50,12 @@ step_headers()  { scripts/check-headers.sh; }
 step_exports()  { scripts/check-exports.sh build/release; }
 step_tidy()     { scripts/check-tidy.sh; }
 step_docs()     { scripts/check-docs.py; }
+step_fuzz()     { scripts/fuzz.sh 10; }
 step_package()  { scripts/check-package.sh; }
 step_examples() { scripts/check-examples.sh; }
 
 all=(includes files format headers release debug clang windows exports docs tidy
-     tests tests_debug asan tsan package examples)
+     tests tests_debug asan tsan fuzz package examples)
 [ $# -gt 0 ] && steps=("$@") || steps=("${all[@]}")
 
 summary=()
