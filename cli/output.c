@@ -39,7 +39,7 @@ static void print_error(const char *format, va_list arguments) {
     int length = vsnprintf(line, sizeof line, format, arguments);
     if (length < 0) return;
     for (char *c = line; *c; c++)
-        if (*c == '\n' || *c == '\r') *c = ' ';
+        if ((unsigned char)*c < ' ' || *c == 0x7f) *c = ' '; /* names of files may hold anything */
     fprintf(stderr, "opennuma: %s\n", line);
 }
 

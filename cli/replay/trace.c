@@ -22,7 +22,7 @@ typedef struct reader {
     size_t error_size;
 } reader;
 
-/* Always false, so that callers can return it. */
+/* Always false, so that callers can return it. What the text quotes of the file may not reach a terminal as it is. */
 static bool fail(reader *r, const char *format, ...) {
     int used = snprintf(r->error, r->error_size, "line %lu: ", (unsigned long)r->line);
     va_list arguments;
@@ -30,6 +30,8 @@ static bool fail(reader *r, const char *format, ...) {
     if (used > 0 && (size_t)used < r->error_size)
         vsnprintf(r->error + used, r->error_size - (size_t)used, format, arguments);
     va_end(arguments);
+    for (char *at = r->error; r->error_size && *at; at++)
+        if (*at < ' ' || *at > '~') *at = '?';
     return false;
 }
 

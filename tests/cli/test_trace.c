@@ -215,6 +215,7 @@ static void test_bad_text(void **state) {
     refuse("hello\n", "line 1: neither gzip nor CSV: a line is op,id,bytes,stream,time_us");
     refuse("a,1,1,0,0\na,2,1\n", "line 2: 3 columns where op,id,bytes,stream,time_us are 5");
     refuse("x,1,1,0,0\n", "line 1: operation \"x\" is none of a, f and r");
+    refuse("\x1b[31m\xff\r,1,1,0,0\n", "line 1: operation \"?[31m??\" is none of a, f and r");
     refuse("a,1,1,0,0\nop,id,bytes,stream,time_us\n", "line 2: operation \"op\" is none of a, f and r");
     refuse("a,1,1,0,0\nalloc,2,1,0,0\n", "line 2: operation \"alloc\" is none of a, f and r");
     refuse_bytes("\x7f"
