@@ -37,6 +37,21 @@
 #include <atomic>
 #endif
 
+/*
+ * When to raise which. What compiled programs know is pinned: sizes, offsets
+ * and values by tests/unit/test_abi.c, functions by cmake/opennuma.symbols.
+ *
+ * - Only additions (functions; members at the end of a struct that begins with
+ *   struct_size; values at the end of a list): PATCH. Old lines of the pins
+ *   stay as they are, but for the size of a struct that grew.
+ * - Anything else (a member moved, removed or of another meaning, a value
+ *   changed, a function gone): MINOR, from 1.0 on MAJOR. The library's soname
+ *   and the node in cmake/opennuma.map change with it. ONUMA_BACKEND_ABI too,
+ *   where backends notice.
+ *
+ * Of a version that was never released anything may change. The pins change in
+ * the same commit in any case, so that nobody breaks programs without seeing it.
+ */
 #define ONUMA_VERSION_MAJOR 0
 #define ONUMA_VERSION_MINOR 1
 #define ONUMA_VERSION_PATCH 0
