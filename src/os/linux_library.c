@@ -48,6 +48,11 @@ void *onuma__os_library_open(const char *name, char *why, size_t why_size) {
     return NULL;
 }
 
+void *onuma__os_library_of_process(const char *symbol) {
+    void *process = dlopen(NULL, RTLD_NOW | RTLD_LOCAL);
+    return process && dlsym(process, symbol) ? process : NULL;
+}
+
 void *onuma__os_library_symbol(void *library, const char *name) {
     return library ? dlsym(library, name) : NULL;
 }

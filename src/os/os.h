@@ -193,6 +193,11 @@ void onuma__os_worker_join(onuma__os_worker *worker); /* waits for it to return;
  * and *why filled if one exists but does not load.
  */
 void *onuma__os_library_open(const char *name, char *why, size_t why_size);
+/*
+ * The process itself as a library, if what it was started with (its own links, preloaded libraries) has `symbol`; else
+ * NULL. Such a loader comes before the system's: two in one process get in each other's way.
+ */
+void *onuma__os_library_of_process(const char *symbol);
 void *onuma__os_library_symbol(void *library, const char *name); /* NULL if absent */
 /* Libraries are never closed: drivers leave threads and exit handlers behind. */
 

@@ -33,6 +33,12 @@ void *onuma__os_library_open(const char *name, char *why, size_t why_size) {
     return library;
 }
 
+/* A DLL is loaded once, so opening it gives the one that is there; and symbols have no place in common to look for. */
+void *onuma__os_library_of_process(const char *symbol) {
+    (void)symbol;
+    return NULL;
+}
+
 void *onuma__os_library_symbol(void *library, const char *name) {
     if (!library) return NULL;
     FARPROC address = GetProcAddress(library, name);

@@ -25,8 +25,9 @@ static const struct {
 };
 
 onuma_result onuma__cl_load(const onuma_backend_host *host, const char *const *names, onuma__cl *out) {
-    void *library = NULL;
-    const char *name = NULL;
+    /* A program that links OpenCL, or runs under a checker that is preloaded in its place (oclgrind), has it already. */
+    void *library = onuma__os_library_of_process("clGetPlatformIDs");
+    const char *name = library != NULL ? "of this process" : NULL;
     for (; library == NULL && *names != NULL; names++) {
         char why[256];
         name = *names;
