@@ -19,14 +19,14 @@ typedef struct onuma__device {
     onuma_backend_instance *instance;
     size_t index; /* in the driver's order */
     char id[32];
-    const onuma__log *log;       /* the runtime's */
-    const onuma__config *config; /* the runtime's */
-    _Atomic(void *) handle;      /* the onuma_device that the user holds; set by the api layer */
-    uint64_t generation;         /* of the process that made it (onuma__os_process_generation) */
-    bool adopted;                /* the caller releases it; counted */
-    uint32_t references;         /* of an adopted one; the registry's adopt_lock */
-    struct onuma__device *next;  /* in the registry's list of adopted ones; adopt_lock */
-    onuma__os_lock lock;         /* guards opening */
+    const onuma__log *log;                   /* the runtime's */
+    const onuma__config *config;             /* the runtime's */
+    _Atomic(void *) handle;                  /* the onuma_device that the user holds; set by the api layer */
+    uint64_t generation;                     /* of the process that made it (onuma__os_process_generation) */
+    bool adopted;                            /* the caller releases it; counted */
+    uint32_t references;                     /* of an adopted one; the registry's adopt_lock */
+    struct onuma__device *next;              /* in the registry's list of adopted ones; adopt_lock */
+    onuma__os_lock lock;                     /* guards opening */
     _Atomic(onuma_backend_device *) backend; /* NULL until opened; then constant. Acquire/release with `info` */
     onuma_backend_device_info info;          /* constant once opened; before, read with onuma__device_info */
     _Atomic uint32_t users;                  /* pools, queues and imports on it: relaxed counter, read when releasing */
