@@ -161,7 +161,9 @@ static bool retire(onuma__heap *heap, onuma__slab *slab) {
     onuma__os_lock_acquire(&engine->lock);
     bury(engine, slab);
     node->state = ONUMA__NODE_TAKEN;
-    onuma__node_give(engine, node, false);
+    /* Every free under an unordered tag was held until its marker had passed, so nothing is left to wait for: and
+     * nobody would ever tell the engine that such a tag has passed an epoch. */
+    onuma__node_give(engine, node, (node->tag & ONUMA__TAG_UNORDERED) != 0);
     onuma__os_lock_release(&engine->lock);
     return true;
 }

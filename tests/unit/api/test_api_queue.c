@@ -152,6 +152,32 @@ static void views_are_pointers_on_the_host(void **state) {
     OK(onuma_free(block, NULL));
 }
 
+/* Blocks small enough to share a slab too: what an unordered queue leaves free is everybody's again. */
+static void unordered_queues_leave_nothing_behind(void **state) {
+    fixture *f = *state;
+    onuma_host_timeline timeline = {0, 0};
+    onuma_queue_desc desc = ONUMA_QUEUE_DESC_INIT;
+    desc.order = ONUMA_QUEUE_UNORDERED;
+    onuma_queue *queue;
+    OK(onuma_queue_wrap(f->host, ONUMA_API_HOST, native(&timeline), &desc, &queue));
+    const size_t sizes[] = {64, 3 << 20};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        for (int by_queue = 0; by_queue < 2; by_queue++) {
+            void *blocks[8];
+            for (size_t b = 0; b < 8; b++)
+                OK(onuma_alloc(f->pool, sizes[i], 0, queue, &blocks[b]));
+            timeline.submitted++;
+            for (size_t b = 0; b < 8; b++)
+                OK(onuma_free(blocks[b], by_queue ? queue : NULL));
+            timeline.completed = timeline.submitted;
+            OK(onuma_pool_trim(f->pool, 0, NULL));
+            onuma_pool_stats stats = api_stats(f->pool);
+            assert_int_equal(stats.pending_bytes, 0);
+            assert_int_equal(stats.reserved_bytes, 0);
+        }
+    OK(onuma_queue_release(queue));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 int main(void) {
     const struct CMUnitTest tests[] = {
@@ -161,6 +187,7 @@ int main(void) {
         TEST(host_access_waits_for_uses),
         TEST(use_many_is_all_or_none),
         TEST(views_are_pointers_on_the_host),
+        TEST(unordered_queues_leave_nothing_behind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
