@@ -103,7 +103,10 @@ static void host_destroy(onuma_backend_device *device, onuma_segment *segment) {
 static onuma_result host_queue_open(onuma_backend_device *device, uint64_t native, onuma_queue_order *order,
                                     onuma_backend_queue **out) {
     (void)device;
-    if (native == 0) return onuma__fail(ONUMA_ERROR_INVALID_ARGUMENT, "0 is not the address of an onuma_host_timeline");
+    if (native == 0 || native % _Alignof(onuma_host_timeline) != 0)
+        return onuma__fail(ONUMA_ERROR_INVALID_ARGUMENT,
+                           "0x%llx is not the address of an onuma_host_timeline, which is not 0 and aligned to %zu",
+                           (unsigned long long)native, _Alignof(onuma_host_timeline));
     /* One counter that only grows says that all work up to it is done: that is an order. */
     if (*order == ONUMA_QUEUE_DETECT) *order = ONUMA_QUEUE_IN_ORDER;
     *out = (onuma_backend_queue *)(uintptr_t)native;

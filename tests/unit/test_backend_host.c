@@ -152,6 +152,8 @@ static void markers_follow_the_timeline(void **state) {
     assert_int_equal(order, ONUMA_QUEUE_UNORDERED);
     f->ops->queue_close(queue);
     assert_int_equal(f->ops->queue_open(f->backend, 0, &order, &queue), ONUMA_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(f->ops->queue_open(f->backend, (uintptr_t)&timeline + 1, &order, &queue),
+                     ONUMA_ERROR_INVALID_ARGUMENT);
 }
 
 static void lost_devices_stay_lost(void **state) {
