@@ -132,16 +132,18 @@ static void give_back(onuma__pool *pool) {
 #define TRIM_PATIENCE (UINT64_C(50) * 1000 * 1000)
 #define DESTROY_PATIENCE (UINT64_C(1000) * 1000 * 1000)
 
-/* Finish all that is freed. What caches hold for a queue waits for that queue once it has left the cache, so they
- * come first. */
+/* Finish all that is freed. What caches hold for a queue waits for that queue once it has left the cache, and frees that
+ * are finished may go into a cache first. */
 static void settle_frees(onuma__pool *pool, uint64_t patience_ns) {
     onuma__engine *engine = pool->owner.engine;
     (void)onuma__engine_take_caches(engine);
     const uint64_t deadline = onuma__os_now() + patience_ns;
-    while (onuma__sync_pending(engine) != 0) {
-        const uint64_t now = onuma__os_now();
-        if (now >= deadline || !onuma__sync_wait(engine, deadline - now)) return;
-    }
+    do {
+        while (onuma__sync_pending(engine) != 0) {
+            const uint64_t now = onuma__os_now();
+            if (now >= deadline || !onuma__sync_wait(engine, deadline - now)) return;
+        }
+    } while (onuma__engine_take_caches(engine) && onuma__os_now() < deadline);
 }
 
 onuma_result onuma__pool_check_idle(onuma__pool *pool) {
