@@ -115,6 +115,8 @@ void onuma__import_remove(void *base); /* live or held */
 bool onuma__engine_tag_close(onuma__engine *engine, onuma__tag tag, uint64_t *epoch);
 /* The queue has passed what was submitted before that epoch closed. Returns whether anything became free for all. */
 bool onuma__engine_tag_passed(onuma__engine *engine, onuma__tag tag, uint64_t epoch);
+/* Whether the engine has memory of that tag: live, cached or waiting. */
+bool onuma__engine_tag_known(onuma__engine *engine, onuma__tag tag);
 
 /* Hand the small blocks that idle threads (the caller too) cache back to the pool. Returns whether any came. */
 bool onuma__engine_take_caches(onuma__engine *engine);

@@ -81,3 +81,10 @@ bool onuma__engine_tag_passed(onuma__engine *engine, onuma__tag tag, uint64_t ep
     onuma__os_lock_release(&engine->lock);
     return any;
 }
+
+bool onuma__engine_tag_known(onuma__engine *engine, onuma__tag tag) {
+    onuma__os_lock_acquire(&engine->lock);
+    const bool known = onuma__tag_get(engine, tag, false) != NULL;
+    onuma__os_lock_release(&engine->lock);
+    return known;
+}

@@ -283,7 +283,7 @@ typedef struct onuma__note {
         bool waits, lost;
     } epochs[ONUMA__EPOCHS];
     onuma__marker *final; /* counted; of an engine that is being dropped: behind all the queue's work */
-    bool over;            /* the queue is gone and nothing waits for it */
+    bool over;            /* the queue is gone and the engine has nothing of its tag */
 } onuma__note;
 
 typedef struct onuma__ledger {

@@ -157,7 +157,9 @@ static bool poll_note(onuma__ledger *ledger, onuma__note *note, uint64_t pass, o
         if (note->epochs[i].waits && poll_epoch(ledger, note, i, pass, dead)) progress = true;
         waits = waits || note->epochs[i].waits;
     }
-    note->over = gone && !waits;
+    /* Blocks and cached slabs of a queue that is gone may still come free under its tag, and only we can say then that it
+     * has passed. */
+    note->over = gone && !waits && !onuma__engine_tag_known(ledger->engine, note->queue->shared.tag);
     return progress;
 }
 

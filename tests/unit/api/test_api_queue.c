@@ -178,6 +178,48 @@ static void unordered_queues_leave_nothing_behind(void **state) {
     OK(onuma_queue_release(queue));
 }
 
+/* In one call, though a free that is finished goes into its thread's cache first. */
+static void trimming_settles_announced_frees(void **state) {
+    fixture *f = *state;
+    for (int by_queue = 0; by_queue < 2; by_queue++) {
+        void *block;
+        OK(onuma_alloc(f->pool, 64, 0, f->queue, &block));
+        OK(onuma_use(f->queue, block, ONUMA_ACCESS_WRITE));
+        f->timeline.submitted++;
+        OK(onuma_submitted(f->queue, NULL));
+        OK(onuma_free(block, by_queue ? f->queue : NULL));
+        f->timeline.completed = f->timeline.submitted;
+        OK(onuma_pool_trim(f->pool, 0, NULL));
+        assert_int_equal(api_stats(f->pool).reserved_bytes, 0);
+    }
+}
+
+/* A queue that is released and has passed everything, before what was allocated on it is freed or leaves its cache. */
+static void memory_of_gone_queues_comes_back(void **state) {
+    fixture *f = *state;
+    const size_t sizes[] = {64, 3 << 20};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        for (int early = 0; early < 2; early++) {
+            onuma_host_timeline timeline = {0, 0};
+            onuma_queue *queue;
+            void *block;
+            OK(onuma_queue_wrap(f->host, ONUMA_API_HOST, native(&timeline), NULL, &queue));
+            OK(onuma_alloc(f->pool, sizes[i], 0, queue, &block));
+            OK(onuma_use(queue, block, ONUMA_ACCESS_WRITE));
+            timeline.submitted = 1;
+            OK(onuma_submitted(queue, NULL));
+            if (early) OK(onuma_free(block, queue));
+            OK(onuma_queue_release(queue));
+            timeline.completed = 1;
+            OK(onuma_pool_trim(f->pool, 0, NULL)); /* learns that the queue is gone */
+            if (!early) OK(onuma_free(block, NULL));
+            OK(onuma_pool_trim(f->pool, 0, NULL));
+            onuma_pool_stats stats = api_stats(f->pool);
+            assert_int_equal(stats.pending_bytes, 0);
+            assert_int_equal(stats.reserved_bytes, 0);
+        }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 int main(void) {
     const struct CMUnitTest tests[] = {
@@ -188,6 +230,8 @@ int main(void) {
         TEST(use_many_is_all_or_none),
         TEST(views_are_pointers_on_the_host),
         TEST(unordered_queues_leave_nothing_behind),
+        TEST(trimming_settles_announced_frees),
+        TEST(memory_of_gone_queues_comes_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
