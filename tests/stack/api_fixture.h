@@ -45,10 +45,10 @@ static inline onuma_via way_via(void) {
     return !by_pointer() ? ONUMA_VIA_HANDLE : strcmp(way(), "usm") == 0 ? ONUMA_VIA_USM : ONUMA_VIA_SVM;
 }
 
-/* Every byte of small blocks, and of large ones as many as do not take long. */
+/* Every byte of up to five pages, and of more as many as do not take long. */
 static inline size_t step_for(size_t size) {
     const size_t items = slow() ? 2048 : 1 << 16;
-    return size <= items ? 1 : (size / items) | 1;
+    return size <= 5 * 4096 || size <= items ? 1 : (size / items) | 1;
 }
 
 static inline onuma_queue *wrap(const fixture *f, cl_command_queue native) {
@@ -181,6 +181,7 @@ static inline void drain(fixture *f) {
     (void)kernel_wrong(&f->kernels);
 }
 
+/* A millisecond, for what ends by itself. */
 static inline void nap(void) {
     nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
