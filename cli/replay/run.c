@@ -53,9 +53,14 @@ static size_t size_of(const run *r, uint32_t block) {
     return (size_t)trace_scaled(r->trace->blocks[block].size, r->scale);
 }
 
-/* The block's bytes belong to the CPU between begin and end. */
+/* The block's bytes belong to the CPU between begin and end. A stream's new block may be memory that the stream has
+ * not done with, and a stream on the host is only done when told. */
 static bool begin_access(run *r, uint32_t block, uint32_t line, onuma_access mode) {
-    onuma_result code = onuma_host_acquire(r->pointers[block], size_of(r, block), mode, host_access_timeout);
+    onuma_result code = onuma_host_acquire(r->pointers[block], size_of(r, block), mode, 0);
+    if (code == ONUMA_ERROR_TIMEOUT) {
+        r->streams->operations->catch_up(r->streams);
+        code = onuma_host_acquire(r->pointers[block], size_of(r, block), mode, host_access_timeout);
+    }
     if (code != ONUMA_OK) count_failure(r, line, "onuma_host_acquire", code);
     return code == ONUMA_OK;
 }

@@ -17,6 +17,8 @@
  * a TIMEOUT it may submit nothing more under them, unless onuma_submitted seals
  * them again.
  */
+#include <stdlib.h>
+
 #include "sync/internal.h"
 
 #define BLOCKERS 16u /* markers waited for at once; the rest in the next round */
@@ -151,6 +153,38 @@ static onuma_result collect(onuma__record *record, onuma_access mode, blockers *
     return ONUMA_OK;
 }
 
+/*
+ * A block allocated for an in-order queue may be memory that earlier work of that queue still uses: right for what the
+ * queue does next, wrong for the CPU. So unless the queue has announced a use of the block, which passes after all of
+ * that, the CPU's first access counts as behind what was submitted so far. The shard is locked.
+ */
+static onuma_result settle(onuma__record *record, onuma__tag tag, onuma__dead *dead) {
+    if (tag == 0 || record->settled) return ONUMA_OK;
+    onuma__queue_object *queue = onuma__queue_by_tag(tag);
+    if (queue && queue->in_order) {
+        onuma__use *use = calloc(1, sizeof *use);
+        onuma__join joined = ONUMA__NO_MEMORY;
+        if (use) {
+            *use = (onuma__use){.queue = queue, .mode = ONUMA_ACCESS_READ_WRITE};
+            queue = NULL;
+            joined = onuma__use_imply(use);
+        }
+        if (joined == ONUMA__JOINED) {
+            use->next = record->uses;
+            record->uses = use;
+        } else if (use) {
+            onuma__use_destroy(use, dead);
+        }
+        if (joined == ONUMA__NO_MEMORY) {
+            onuma__queue_drop(queue, dead);
+            return onuma__fail(ONUMA_ERROR_OUT_OF_MEMORY, "no memory for a marker");
+        }
+    }
+    onuma__queue_drop(queue, dead);
+    record->settled = true;
+    return ONUMA_OK;
+}
+
 static bool blocked(const blockers *b) {
     return b->count != 0 || b->unsealed || b->mapping;
 }
@@ -218,6 +252,7 @@ onuma_result onuma__sync_host_acquire(void *ptr, size_t size, onuma_access mode,
         if (r != ONUMA_OK) return r;
         onuma__shard *shard = onuma__shard_lock(at.block.base);
         r = onuma__record_open(shard, &at.block, &record);
+        if (r == ONUMA_OK) r = settle(record, at.block.tag, &dead);
         if (r == ONUMA_OK) r = collect(record, mode, &b, &dead);
         if (r == ONUMA_OK && !blocked(&b)) {
             r = hold(shard, record, mode);

@@ -197,6 +197,7 @@ typedef struct onuma__record {
     uint32_t holds[4];        /* host accesses, by mode */
     onuma_access mapped;      /* for the CPU, where memory is not coherent; 0: not */
     bool mapping;             /* a thread is changing that */
+    bool settled;             /* who waits for its uses waits for what its memory's last owner left on the queue, too */
     _Atomic uint32_t pins;    /* threads in the driver for it: taken under the shard's lock while in the table, given
                                  back with release; the ledger loads with acquire and leaves a pinned record alone */
     /* After the free: */

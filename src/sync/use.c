@@ -159,6 +159,7 @@ static void add_use(target *t, onuma__queue_object *queue, onuma__batch *batch, 
     onuma__record *record = t->record;
     prune(record, queue, t->mode, dead);
     if (!queue->in_order) melt(record, queue, dead);
+    if (queue->in_order && t->block.tag == queue->shared.tag) record->settled = true;
     for (onuma__use *use = record->uses; use; use = use->next)
         if (use->batch == batch && use->thread == t->use->thread && !use->implied) {
             use->mode |= t->mode;
