@@ -65,6 +65,28 @@ static void large_and_small_take_turns(void **state) {
     drain(f);
 }
 
+/* Memory that the queue still uses is right for its next kernel, but not yet for the CPU. */
+static void the_cpu_waits_for_the_last_owner(void **state) {
+    fixture *f = *state;
+    const size_t sizes[] = {127, 4097, (1 << 20) + 3};
+    for (size_t s = 0; s < 3; s++) {
+        cl_event gate = gate_close(f, f->kernels.queue);
+        char *last = alloc(f->pool, sizes[s], f->queue);
+        const onuma_view view = view_of(f, last);
+        stamp_submit(&f->kernels, &view, sizes[s], step_for(sizes[s]), 250, NULL);
+        OK(onuma_free(last, f->queue));
+        char *block = alloc(f->pool, sizes[s], f->queue);
+        if (by_pointer()) assert_ptr_equal(block, last);
+        if (by_pointer() && has_gates()) FAILS(TIMEOUT, "", onuma_host_acquire(block, sizes[s], ONUMA_ACCESS_WRITE, 0));
+        gate_open(gate);
+        cpu_stamps(block, sizes[s], 7);
+        drain(f);
+        assert_int_equal(cpu_differs(block, sizes[s], 7), 0);
+        OK(onuma_free(block, f->queue));
+    }
+    drain(f);
+}
+
 /* ------------------------------------------------------- frees before the work is through */
 
 typedef enum { ANNOUNCED, ALLOCATED_FOR, FREED_ON, HOWS } how;
@@ -237,9 +259,13 @@ static void nothing_grows(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(one_queue_reuses_what_it_freed),      TEST(large_and_small_take_turns),
-        TEST(blocks_in_use_are_not_served_again),  TEST(pools_in_use_are_neither_trimmed_nor_destroyed),
-        TEST(pools_with_blocks_are_not_destroyed), TEST(nothing_grows),
+        TEST(one_queue_reuses_what_it_freed),
+        TEST(large_and_small_take_turns),
+        TEST(the_cpu_waits_for_the_last_owner),
+        TEST(blocks_in_use_are_not_served_again),
+        TEST(pools_in_use_are_neither_trimmed_nor_destroyed),
+        TEST(pools_with_blocks_are_not_destroyed),
+        TEST(nothing_grows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
