@@ -57,12 +57,16 @@ static const char kernel_source[] =
     "}\n"
     "uchar pattern(uint seed, ulong i) { return seed ? (uchar)(seed ^ ((uint)i * 2654435761u >> 24)) : 0; }\n"
     "kernel void stamp(global uchar *to, ulong first, ulong last, ulong step, uint seed) {\n"
-    "    ulong i = min((ulong)get_global_id(0) * step, last);\n"
+    "    ulong i = (ulong)get_global_id(0) * step;\n"
+    "    if (i >= last + step) return;\n"
+    "    i = min(i, last);\n"
     "    to[first + i] = pattern(seed, i);\n"
     "}\n"
     "kernel void differ(global const uchar *from, ulong first, ulong last, ulong step, uint seed, global int *wrong) "
     "{\n"
-    "    ulong i = min((ulong)get_global_id(0) * step, last);\n"
+    "    ulong i = (ulong)get_global_id(0) * step;\n"
+    "    if (i >= last + step) return;\n"
+    "    i = min(i, last);\n"
     "    if (from[first + i] != pattern(seed, i)) atomic_inc(wrong);\n"
     "}\n";
 
@@ -208,19 +212,24 @@ static inline size_t stamp_items(size_t size, size_t step) {
     return (size - 1 + step - 1) / step + 1;
 }
 
+/* In groups of one size, whatever the number: PoCL compiles a kernel anew for each size of group. */
+static inline void stamp_enqueue(kernel_set *k, cl_kernel kernel, size_t size, size_t step, cl_event *event) {
+    const size_t group = 64, items = (stamp_items(size, step) + group - 1) / group * group;
+    kernel_ok(clEnqueueNDRangeKernel(k->queue, kernel, 1, NULL, &items, &group, 0, NULL, event),
+              "clEnqueueNDRangeKernel");
+}
+
 static inline void stamp_submit(kernel_set *k, const onuma_view *view, size_t size, size_t step, cl_uint seed,
                                 cl_event *event) {
-    const size_t items = stamp_items(size, step);
     stamp_arguments(k, k->stamp, view, size, step, seed);
-    kernel_ok(clEnqueueNDRangeKernel(k->queue, k->stamp, 1, NULL, &items, NULL, 0, NULL, event), "stamp");
+    stamp_enqueue(k, k->stamp, size, step, event);
 }
 
 static inline void differ_submit(kernel_set *k, const onuma_view *view, size_t size, size_t step, cl_uint seed,
                                  cl_event *event) {
-    const size_t items = stamp_items(size, step);
     stamp_arguments(k, k->differ, view, size, step, seed);
     kernel_ok(clSetKernelArg(k->differ, 5, sizeof k->wrong, &k->wrong), "clSetKernelArg");
-    kernel_ok(clEnqueueNDRangeKernel(k->queue, k->differ, 1, NULL, &items, NULL, 0, NULL, event), "differ");
+    stamp_enqueue(k, k->differ, size, step, event);
 }
 
 /* Lets go of what was bound last, which Rusticl's kernels hold on to. */
