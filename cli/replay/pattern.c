@@ -19,6 +19,7 @@ void pattern_fill(void *block, size_t size, uint64_t number) {
         uint64_t word = word_at(number, i);
         memcpy(bytes + i * WORD, &word, WORD);
     }
+    if (size % WORD == 0) return; /* nothing left, and of a block of 0 bytes not even an address */
     uint64_t last = word_at(number, words);
     memcpy(bytes + words * WORD, &last, size % WORD);
 }
@@ -45,6 +46,7 @@ bool pattern_check(const void *block, size_t size, uint64_t number, size_t *at) 
         *at = from * WORD;
         return false;
     }
+    if (size % WORD == 0) return true;
     uint64_t last = word_at(number, words);
     *at = words * WORD;
     return memcmp(bytes + words * WORD, &last, size % WORD) == 0;
