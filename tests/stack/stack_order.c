@@ -12,8 +12,9 @@ static bool overlap(const char *a, const char *b, size_t size) {
 /* ------------------------------------------------------------ one in-order queue */
 
 /*
- * Blocks of a pointer have no side record, so their memory serves the queue again at once: one place is enough for
- * all rounds. A block with a handle waits for its marker; there the rounds only need to stay bounded.
+ * Blocks of a pointer have no side record, so their place serves the queue again at once: one is enough for all
+ * rounds. A small block with a handle comes back to its slab on the way of foreign frees, and other slots of the slab
+ * serve first; there the memory only needs to stay the same.
  */
 static void one_queue_reuses_what_it_freed(void **state) {
     fixture *f = *state;
