@@ -113,9 +113,10 @@ onuma_result onuma_device_release(onuma_device *d) {
 /*
  * Bytes free now. Where the device lives on the CPU's memory the system's word
  * counts as well: drivers there tell of a memory that the programs around them
- * have long filled.
+ * have long filled. And no device has more free than it has at all (PoCL calls
+ * a part of the system's memory its own).
  */
-static onuma_result memory_free(onuma__device *device, onuma_device_type type, uint64_t *bytes) {
+static onuma_result memory_free(onuma__device *device, const onuma_backend_device_info *info, uint64_t *bytes) {
     onuma_backend_device *opened = atomic_load_explicit(&device->backend, memory_order_acquire);
     *bytes = 0;
     if (opened != NULL) {
@@ -123,10 +124,12 @@ static onuma_result memory_free(onuma__device *device, onuma_device_type type, u
         if (r == ONUMA_ERROR_DEVICE_LOST) return r;
         if (r != ONUMA_OK) *bytes = 0;
     }
-    if (type == ONUMA_DEVICE_DISCRETE) return ONUMA_OK;
-    uint64_t total, available;
-    onuma__os_memory(&total, &available);
-    if (*bytes == 0 || (available != 0 && available < *bytes)) *bytes = available;
+    if (info->type != ONUMA_DEVICE_DISCRETE) {
+        uint64_t total, available;
+        onuma__os_memory(&total, &available);
+        if (*bytes == 0 || (available != 0 && available < *bytes)) *bytes = available;
+    }
+    if (info->memory_total != 0 && *bytes > info->memory_total) *bytes = info->memory_total;
     return ONUMA_OK;
 }
 
@@ -149,7 +152,7 @@ onuma_result onuma_device_get_info(const onuma_device *d, onuma_device_info *out
         .native_context = from.native_context,
         .native_device = from.native_device,
     };
-    r = memory_free(device, from.type, &info.memory_free);
+    r = memory_free(device, &from, &info.memory_free);
     if (r != ONUMA_OK) return r;
     (void)snprintf(info.id, sizeof info.id, "%s", device->id);
     (void)snprintf(info.name, sizeof info.name, "%s", from.name);

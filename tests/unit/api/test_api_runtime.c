@@ -58,6 +58,7 @@ static void finds_and_describes_devices(void **state) {
         OK(onuma_device_get_info(onuma_device_at(rt, i), &info));
         assert_true(info.id[0] != '\0' && info.name[0] != '\0' && info.backend[0] != '\0');
         assert_true(info.kinds != 0 && info.alignment != 0);
+        assert_true(info.memory_total == 0 || info.memory_free <= info.memory_total);
         OK(onuma_device_find(rt, info.id, &found));
         assert_ptr_equal(found, onuma_device_at(rt, i));
         OK(onuma_device_release(found)); /* ignored: not adopted */
