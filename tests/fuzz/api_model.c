@@ -108,6 +108,7 @@ void model_allocated(model *m, model_block *block, unsigned pool, void *base, si
         model_pending *old = &m->pending[i];
         if (!overlaps(block->base, block->size, old->base, old->size)) continue;
         check_reuse(m, old, block, queue);
+        if (queue >= 0) wait_until(&block->last_owner[queue], old->until[queue]);
         old->looked_at = 0;
     }
     p->in_use += info.size;
@@ -207,6 +208,9 @@ bool model_acquire_waits(model *m, model_block *block, onuma_access mode) {
         if (use->until == OPEN && use->implied == OPEN) use->implied = submitted(m, use->queue);
         waits = waits || !model_reached(m, use->queue, use->until == OPEN ? use->implied : use->until);
     }
+    /* The CPU waits for the last owner too, unless uses that were announced since say when the queue is done. */
+    for (unsigned q = 0; q < QUEUES && !block->announced; q++)
+        waits = waits || !model_reached(m, q, block->last_owner[q]);
     return waits;
 }
 
@@ -232,6 +236,7 @@ void model_used(model *m, model_block *block, unsigned queue, onuma_access mode)
         if (until == OPEN || !model_reached(m, use->queue, until)) block->uses[kept++] = *use;
     }
     block->use_count = kept;
+    block->announced = true;
     block->uses[block->use_count++] = (model_use){.queue = queue, .mode = mode, .until = OPEN, .implied = OPEN};
 }
 

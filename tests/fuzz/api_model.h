@@ -34,8 +34,10 @@ typedef struct model_block {
     uint64_t number;    /* of which its contents are made */
     bool bound[QUEUES]; /* counts as used by the queue until it is freed */
     uint64_t until[QUEUES];
+    uint64_t last_owner[QUEUES]; /* when work of those who had this memory before is over */
     model_use uses[USES];
     size_t use_count;
+    bool announced; /* some use ever was */
     unsigned holds[ONUMA_ACCESS_READ_WRITE + 1];
 } model_block;
 
