@@ -141,9 +141,11 @@ static onuma_result find_pool_block(void *ptr, onuma__block *block) {
 /*
  * What shrinking cuts off serves others at once. That is wrong for a block that was allocated for a queue, which may
  * still be using all of it: then only the size that was asked for changes, as it does in blocks with side records,
- * which the engine never cuts.
+ * which the engine never cuts. What growing adds may be memory that the block's own queue still uses: no other queue
+ * may have that, so for another the block moves.
  */
-static onuma_result resize_in_place(const onuma__block *block, size_t size) {
+static onuma_result resize_in_place(const onuma__block *block, size_t size, const onuma__queue *queue) {
+    if (size > block->size && block->tag != 0 && queue != NULL && queue->tag != block->tag) return ONUMA__MISS;
     bool whole = size < block->size && block->tag != 0 && !block->special;
     if (whole) (void)onuma__engine_set_special(block->base, true);
     onuma_result r = onuma__engine_resize(block->base, size);
@@ -172,7 +174,7 @@ onuma_result onuma__pool_realloc(void *ptr, size_t size, onuma__queue *queue, vo
     onuma__block block;
     onuma_result r = find_pool_block(ptr, &block);
     if (r != ONUMA_OK) return r;
-    r = resize_in_place(&block, size);
+    r = resize_in_place(&block, size, queue);
     if (r == ONUMA__MISS) return move(block.owner, &block, size, queue, caller, out);
     if (r == ONUMA_OK && queue != NULL && queue->tag != block.tag) r = onuma__sync_bind(queue, ptr);
     if (r == ONUMA_OK) *out = ptr;

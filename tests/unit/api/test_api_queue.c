@@ -211,6 +211,26 @@ static void unordered_queues_leave_nothing_behind(void **state) {
     OK(onuma_queue_release(queue));
 }
 
+/* Growing in place takes in what the block's own queue has freed beside it, which that queue alone may have yet. */
+static void growing_for_another_queue_moves(void **state) {
+    fixture *f = *state;
+    onuma_host_timeline timeline = {0, 0};
+    onuma_queue *other;
+    void *blocks[2], *grown;
+    OK(onuma_queue_wrap(f->host, ONUMA_API_HOST, native(&timeline), NULL, &other));
+    for (size_t i = 0; i < 2; i++)
+        OK(onuma_alloc(f->pool, 8 << 20, 0, f->queue, &blocks[i]));
+    char *low = blocks[0] < blocks[1] ? blocks[0] : blocks[1], *high = low == blocks[0] ? blocks[1] : blocks[0];
+    f->timeline.submitted++;
+    OK(onuma_free(high, f->queue));
+    f->timeline.completed =
+        f->timeline.submitted; /* the move waits for it; that it has passed nobody has noticed yet */
+    OK(onuma_realloc(low, 12 << 20, other, &grown));
+    assert_ptr_not_equal(grown, low);
+    OK(onuma_free(grown, NULL));
+    OK(onuma_queue_release(other));
+}
+
 /* In one call, though a free that is finished goes into its thread's cache first. */
 static void trimming_settles_announced_frees(void **state) {
     fixture *f = *state;
@@ -259,9 +279,8 @@ int main(void) {
         TEST(wrapping_twice_gives_the_same),          TEST(freed_memory_follows_its_queue),
         TEST(zeroed_and_moved_blocks_are_the_queues), TEST(host_access_waits_for_uses),
         TEST(host_access_waits_for_the_last_owner),   TEST(use_many_is_all_or_none),
-        TEST(views_are_pointers_on_the_host),
-        TEST(unordered_queues_leave_nothing_behind),
-        TEST(trimming_settles_announced_frees),
+        TEST(views_are_pointers_on_the_host),         TEST(unordered_queues_leave_nothing_behind),
+        TEST(growing_for_another_queue_moves),        TEST(trimming_settles_announced_frees),
         TEST(memory_of_gone_queues_comes_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
