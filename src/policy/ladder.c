@@ -108,8 +108,10 @@ static onuma_result wait_for_queues(const request *q, uint64_t deadline, onuma_r
     return r;
 }
 
-/* What the library can do by itself. */
+/* What the library can do by itself. A request that can never be served must cost the others nothing. */
 static onuma_result make_room(const request *q, uint64_t deadline) {
+    onuma_result possible = check_possible(q);
+    if (possible != ONUMA_OK) return possible;
     (void)onuma__engine_take_caches(q->pool->owner.engine);
     return wait_for_queues(q, deadline, try_with_trim(q));
 }

@@ -410,6 +410,27 @@ static void waits_for_a_queue_that_helps(void **state) {
     OK(onuma_pool_destroy(pool));
 }
 
+/* What is free stays for requests that it can serve. */
+static void hopeless_requests_cost_the_pool_nothing(void **state) {
+    fixture *f = *state;
+    onuma_pool *pool = api_pool(f->device, 0);
+    const size_t hopeless[] = {(size_t)1 << 46, (size_t)1 << 50};
+    void *block, *none;
+    OK(onuma_alloc(pool, 3 << 20, 0, NULL, &block));
+    OK(onuma_free(block, NULL));
+    const onuma_pool_stats before = api_stats(pool);
+    assert_true(before.reserved_bytes >= 3 << 20);
+    for (size_t i = 0; i < sizeof hopeless / sizeof hopeless[0]; i++)
+        FAILS(OUT_OF_MEMORY, "no room", onuma_alloc(pool, hopeless[i], 0, NULL, &none));
+    OK(onuma_pool_set_limit(pool, 8 << 20));
+    FAILS(LIMIT, "limit", onuma_alloc(pool, 9 << 20, 0, NULL, &none));
+    const onuma_pool_stats after = api_stats(pool);
+    assert_int_equal(after.reserved_bytes, before.reserved_bytes);
+    assert_int_equal(after.segment_free_count + after.decommit_count,
+                     before.segment_free_count + before.decommit_count);
+    OK(onuma_pool_destroy(pool));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 int main(void) {
     const struct CMUnitTest tests[] = {
@@ -427,6 +448,7 @@ int main(void) {
         TEST(threads_never_pass_the_limit),
         TEST(handler_makes_room),
         TEST(waits_for_a_queue_that_helps),
+        TEST(hopeless_requests_cost_the_pool_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
