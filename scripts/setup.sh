@@ -79,6 +79,20 @@ opencl_device_likely() {
     return 1
 }
 
+# The fuzz targets link clang's own runtime, which Debian packs apart.
+clang_has_runtime() {
+    [ -e "$(clang -print-file-name="libclang_rt.fuzzer-$(uname -m).a" 2>/dev/null)" ]
+}
+
+# The package's name has the version of the clang that is or will be installed; apt-cache knows nothing on an image
+# without package lists, and then Debian 12's is assumed, until the second look at what is missing.
+clang_runtime_package() {
+    local version
+    version=$(clang -dumpversion 2>/dev/null | cut -d. -f1)
+    [ -n "$version" ] || version=$(apt-cache depends clang 2>/dev/null | sed -n 's/.*Depends: clang-\([0-9]*\)$/\1/p')
+    echo "libclang-rt-${version:-14}-dev"
+}
+
 # PATH may have a python3 that lacks these modules; the system's own is looked at too.
 python_with_venv() {
     local candidate
@@ -94,7 +108,7 @@ python_with_venv() {
 # ------------------------------------------------------------------- needs
 # set | probe | Debian and Ubuntu | Fedora | Arch
 needs() {
-    cat <<'TABLE'
+    cat <<TABLE
 build|command_runs make|make|make|make
 build|command_runs cc|gcc libc6-dev|gcc|gcc
 build|cmake_new_enough|cmake|cmake|cmake
@@ -108,6 +122,7 @@ test|command_runs git|git|git|git
 test|command_runs gcc|gcc|gcc|gcc
 test|command_runs g++|g++|gcc-c++|gcc
 test|command_runs clang|clang|clang|clang
+test|clang_has_runtime|$(clang_runtime_package)|compiler-rt|compiler-rt
 test|clang_tool_runs clang-format|clang-format-14|clang-tools-extra|clang
 test|clang_tool_runs clang-tidy|clang-tidy-14|clang-tools-extra|clang
 test|command_runs pkg-config|pkg-config|pkgconf-pkg-config|pkgconf
@@ -181,7 +196,11 @@ install_packages() {
     [ -n "$packages" ] || return 0
     [ -z "$check" ] || die "missing packages: $packages (scripts/setup.sh $set_name installs them)"
     case $kind in
-        debian) install_with_apt "$packages" ;;
+        debian)
+            install_with_apt "$packages"
+            packages=$(missing_packages 3)
+            [ -z "$packages" ] || install_with_apt "$packages"
+            ;;
         fedora) die "please install these packages, then run make again: sudo dnf install $packages" ;;
         arch)   die "please install these packages, then run make again: sudo pacman -S $packages" ;;
         *)      die "please install what these packages of Debian hold, then run make again: $packages" ;;
