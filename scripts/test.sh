@@ -41,7 +41,7 @@ step_windows() { build windows; }
 step_tests()       { run_tests release; }
 step_tests_debug() { run_tests debug --label-regex quick; }
 step_asan()        { build asan && run_tests asan --label-regex 'quick|model'; }
-# The full model runs take ten times as long here and find nothing that the quick ones with their threads do not.
+# The full model runs take ten times as long here; the quick ones have threads too.
 step_tsan()     { build tsan && run_tests tsan --label-regex 'quick|model' --exclude-regex '^model_full_'; }
 
 step_includes() { scripts/check-includes.py; }

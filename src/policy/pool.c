@@ -132,18 +132,25 @@ static void give_back(onuma__pool *pool) {
 #define TRIM_PATIENCE (UINT64_C(50) * 1000 * 1000)
 #define DESTROY_PATIENCE (UINT64_C(1000) * 1000 * 1000)
 
+/* Rounds that finish what has passed already, even when a slow machine has used up the patience; other threads may make
+ * progress for ever. */
+#define LEAST_ROUNDS 16
+
 /* Finish all that is freed. What caches hold for a queue waits for that queue once it has left the cache, and frees that
  * are finished may go into a cache first. */
 static void settle_frees(onuma__pool *pool, uint64_t patience_ns) {
     onuma__engine *engine = pool->owner.engine;
-    (void)onuma__engine_take_caches(engine);
     const uint64_t deadline = onuma__os_now() + patience_ns;
-    do {
-        while (onuma__sync_pending(engine) != 0) {
-            const uint64_t now = onuma__os_now();
-            if (now >= deadline || !onuma__sync_wait(engine, deadline - now)) return;
-        }
-    } while (onuma__engine_take_caches(engine) && onuma__os_now() < deadline);
+    bool progress = true;
+    for (int round = 0; progress; round++) {
+        progress = onuma__engine_take_caches(engine);
+        if (onuma__sync_poll(engine)) progress = true;
+        const uint64_t now = onuma__os_now();
+        if (now >= deadline)
+            progress = progress && round < LEAST_ROUNDS;
+        else if (!progress) /* returns at once when nothing waits */
+            progress = onuma__sync_wait(engine, deadline - now);
+    }
 }
 
 onuma_result onuma__pool_check_idle(onuma__pool *pool) {
