@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ------------------------------------------------------------------ checks */
+/* ------------------------------------------------------------------ memory */
 
 onuma_result onuma__os_check_pages(const char *what, const void *p, size_t size) {
     size_t page = onuma__os_abilities_get()->page_size;
@@ -18,15 +18,31 @@ onuma_result onuma__os_check_pages(const char *what, const void *p, size_t size)
                        page);
 }
 
-onuma_result onuma__os_check_reserve(const char *what, size_t size, size_t *align) {
+static void *place_checked(const char *what, size_t size, size_t align, bool committed) {
     const onuma__os_abilities *abilities = onuma__os_abilities_get();
-    if (size == 0 || size % abilities->page_size != 0)
-        return onuma__fail(ONUMA_ERROR_INTERNAL, "%s of %zu bytes: not whole pages of %zu bytes", what, size,
-                           abilities->page_size);
-    if (*align != 0 && !onuma__is_power_of_two(*align))
-        return onuma__fail(ONUMA_ERROR_INTERNAL, "%s aligned to %zu: not a power of two", what, *align);
-    if (*align < abilities->reserve_granule) *align = abilities->reserve_granule;
-    return ONUMA_OK;
+    if (size == 0 || size % abilities->page_size != 0) {
+        onuma__fail(ONUMA_ERROR_INTERNAL, "%s of %zu bytes: not whole pages of %zu bytes", what, size,
+                    abilities->page_size);
+        return NULL;
+    }
+    if (align != 0 && !onuma__is_power_of_two(align)) {
+        onuma__fail(ONUMA_ERROR_INTERNAL, "%s aligned to %zu: not a power of two", what, align);
+        return NULL;
+    }
+    return onuma__os_place(size, align < abilities->reserve_granule ? abilities->reserve_granule : align, committed);
+}
+
+void *onuma__os_reserve(size_t size, size_t align) {
+    return place_checked("reserving", size, align, false);
+}
+
+void *onuma__os_map(size_t size, size_t align) {
+    size_t whole = 0;
+    if (!onuma__align_up(size, onuma__os_abilities_get()->page_size, &whole)) {
+        onuma__fail(ONUMA_ERROR_OUT_OF_MEMORY, "mapping %zu bytes: more than all addresses", size);
+        return NULL;
+    }
+    return place_checked("mapping", whole, align, true);
 }
 
 bool onuma__os_is_bare_name(const char *name) {

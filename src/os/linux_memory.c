@@ -19,14 +19,15 @@ static onuma_result fail_errno(const char *what, const void *p, size_t size) {
 }
 
 /* Over-reserves by the alignment and gives the ends back, since mmap promises no more than a page. */
-static void *map_aligned(size_t size, size_t align, int protection, int flags) {
+void *onuma__os_place(size_t size, size_t align, bool committed) {
     size_t span;
     size_t page = onuma__os_abilities_get()->page_size;
     if (!onuma__add(size, align - page, &span)) {
         onuma__fail(ONUMA_ERROR_OUT_OF_MEMORY, "%zu bytes aligned to %zu are more than all addresses", size, align);
         return NULL;
     }
-    void *p = mmap(NULL, span, protection, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+    void *p = mmap(NULL, span, committed ? PROT_READ | PROT_WRITE : PROT_NONE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | (committed ? 0 : MAP_NORESERVE), -1, 0);
     if (p == MAP_FAILED) {
         fail_errno("mapping", NULL, span);
         return NULL;
@@ -38,21 +39,6 @@ static void *map_aligned(size_t size, size_t align, int protection, int flags) {
     if (head) munmap(begin, head);
     if (tail) munmap(begin + head + size, tail);
     return begin + head;
-}
-
-void *onuma__os_reserve(size_t size, size_t align) {
-    if (onuma__os_check_reserve("reserving", size, &align) != ONUMA_OK) return NULL;
-    return map_aligned(size, align, PROT_NONE, MAP_NORESERVE);
-}
-
-void *onuma__os_map(size_t size, size_t align) {
-    size_t whole = 0;
-    if (!onuma__align_up(size, onuma__os_abilities_get()->page_size, &whole)) {
-        onuma__fail(ONUMA_ERROR_OUT_OF_MEMORY, "mapping %zu bytes: more than all addresses", size);
-        return NULL;
-    }
-    if (onuma__os_check_reserve("mapping", whole, &align) != ONUMA_OK) return NULL;
-    return map_aligned(whole, align, PROT_READ | PROT_WRITE, 0);
 }
 
 onuma_result onuma__os_commit(void *p, size_t size) {

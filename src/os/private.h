@@ -8,8 +8,9 @@
 /* Whether [p, p+size) is whole pages that do not wrap around; else INTERNAL with `what` in the detail. */
 onuma_result onuma__os_check_pages(const char *what, const void *p, size_t size);
 
-/* Likewise for a reservation's size and alignment; *align becomes at least the granule. */
-onuma_result onuma__os_check_reserve(const char *what, size_t size, size_t *align);
+/* Addresses of `size` bytes (whole pages) on a multiple of `align` (a power of two, at least the granule), with zeroed
+ * memory behind them or none. NULL and a detail on failure. */
+void *onuma__os_place(size_t size, size_t align, bool committed);
 
 /* Whether a driver's library may be looked for under this name: a bare file name, no path. */
 bool onuma__os_is_bare_name(const char *name);

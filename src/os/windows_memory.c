@@ -16,7 +16,7 @@ static onuma_result fail_last(const char *what, const void *p, size_t size) {
  * A reservation can be given back only whole, so its ends cannot be trimmed. Instead a place that is large enough is
  * found, given up and taken again at the aligned address within; another thread may take it first, hence the turns.
  */
-static void *allocate_aligned(size_t size, size_t align, DWORD type, DWORD protection) {
+void *onuma__os_place(size_t size, size_t align, bool committed) {
     enum { TURNS = 64 };
     size_t granule = onuma__os_abilities_get()->reserve_granule;
     size_t span;
@@ -31,27 +31,13 @@ static void *allocate_aligned(size_t size, size_t align, DWORD type, DWORD prote
             VirtualFree(place, 0, MEM_RELEASE);
             place = (char *)place + (size_t)(-(uintptr_t)place & (align - 1));
         }
-        void *p = VirtualAlloc(place, size, type, protection);
+        void *p = VirtualAlloc(place, size, committed ? MEM_RESERVE | MEM_COMMIT : MEM_RESERVE,
+                               committed ? PAGE_READWRITE : PAGE_NOACCESS);
         if (p) return p;
         if (GetLastError() != ERROR_INVALID_ADDRESS) break;
     }
     fail_last("mapping", NULL, span);
     return NULL;
-}
-
-void *onuma__os_reserve(size_t size, size_t align) {
-    if (onuma__os_check_reserve("reserving", size, &align) != ONUMA_OK) return NULL;
-    return allocate_aligned(size, align, MEM_RESERVE, PAGE_NOACCESS);
-}
-
-void *onuma__os_map(size_t size, size_t align) {
-    size_t whole = 0;
-    if (!onuma__align_up(size, onuma__os_abilities_get()->page_size, &whole)) {
-        onuma__fail(ONUMA_ERROR_OUT_OF_MEMORY, "mapping %zu bytes: more than all addresses", size);
-        return NULL;
-    }
-    if (onuma__os_check_reserve("mapping", whole, &align) != ONUMA_OK) return NULL;
-    return allocate_aligned(whole, align, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
 }
 
 onuma_result onuma__os_commit(void *p, size_t size) {
