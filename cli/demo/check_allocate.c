@@ -148,7 +148,7 @@ static bool check_kind(allocation *a) {
     if (!good)
         onuma_pool_destroy_forced(a->pool, 0);
     else
-        good = demo_destroy_pool(a->d, a->pool);
+        good = runner_check(r, onuma_pool_destroy(a->pool), "onuma_pool_destroy");
     return good;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* initialize: the device opens, has memory that it shares with the CPU, and builds kernels. */
+#include "clock.h"
 #include "demo/demo.h"
-#include "demo/system.h"
 
 #include <stdio.h>
 
@@ -46,7 +46,7 @@ static size_t largest_block(const onuma_device_info *info, const demo_load *load
 
 bool demo_check_initialize(demo *d, char *detail, size_t detail_size) {
     runner *r = &d->run;
-    uint64_t start = demo_clock_ns();
+    uint64_t start = cli_now();
     onuma_pool_desc desc = ONUMA_POOL_DESC_INIT;
     desc.kind = ONUMA_KIND_SHARED;
     desc.name = "demo";
@@ -57,7 +57,7 @@ bool demo_check_initialize(demo *d, char *detail, size_t detail_size) {
     if (!d->load) d->load = d->info.simulator ? &demo_load_simulator : &demo_load_full;
     d->largest = largest_block(&d->info, d->load);
     snprintf(detail, detail_size, "%s; %s; shares memory through %s; ready with %d kernels in %.0f ms%s", d->info.name,
-             d->info.driver, d->info.shared_via, (int)KERNEL_COUNT, (double)(demo_clock_ns() - start) / 1e6,
+             d->info.driver, d->info.shared_via, (int)KERNEL_COUNT, (double)(cli_now() - start) / 1e6,
              d->info.simulator ? "; a simulator, so with less work in each check" : "");
     return true;
 }

@@ -69,7 +69,7 @@ static bool chain_in_device_memory(demo *d, size_t n) {
     if (!runner_check(&d->run, onuma_pool_create(d->device, &desc, &pool), "onuma_pool_create")) return false;
     bool good = chain(d, pool, n, "device memory") && demo_settle(d, pool);
     if (!good) onuma_pool_destroy_forced(pool, 0);
-    return good && demo_destroy_pool(d, pool);
+    return good && runner_check(&d->run, onuma_pool_destroy(pool), "onuma_pool_destroy");
 }
 
 bool demo_check_operate(demo *d, char *detail, size_t detail_size) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* release: nothing stays behind: no block, no reserved byte, no memory of the process, and the pool can go. */
+#include "clock.h"
 #include "demo/demo.h"
 #include "demo/system.h"
 #include "units.h"
@@ -27,15 +28,15 @@ static bool use_and_free(demo *d, size_t bytes) {
  * The same kernel runs on a small block afterwards, because on Rusticl a kernel keeps its last buffers alive.
  */
 static bool memory_goes_back(demo *d, size_t bytes, uint64_t *grown) {
-    uint64_t before = demo_process_memory(), end = demo_clock_ns() + DEMO_PATIENCE_NS;
+    uint64_t before = demo_process_memory(), end = cli_now() + DEMO_PATIENCE_NS;
     if (!use_and_free(d, bytes) || !use_and_free(d, sizeof(uint32_t)) || !demo_settle(d, d->pool)) return false;
     /* The driver may give a buffer up on a thread of its own. */
     for (;;) {
         uint64_t after = demo_process_memory();
         *grown = after > before ? after - before : 0;
         if (*grown <= bytes / 4 || bytes < JUDGED) return true;
-        if (demo_clock_ns() > end) break;
-        demo_pause();
+        if (cli_now() > end) break;
+        cli_sleep(DEMO_PAUSE_NS);
     }
     return runner_fail(&d->run, "of a block of %zu bytes that was freed and trimmed the process still has %llu", bytes,
                        (unsigned long long)*grown);
@@ -44,7 +45,9 @@ static bool memory_goes_back(demo *d, size_t bytes, uint64_t *grown) {
 bool demo_check_release(demo *d, char *detail, size_t detail_size) {
     size_t bytes = d->largest < JUDGED ? d->largest : JUDGED;
     uint64_t grown = 0;
-    if (!demo_settle(d, d->pool) || !memory_goes_back(d, bytes, &grown) || !demo_destroy_pool(d, d->pool)) return false;
+    if (!demo_settle(d, d->pool) || !memory_goes_back(d, bytes, &grown) ||
+        !runner_check(&d->run, onuma_pool_destroy(d->pool), "onuma_pool_destroy"))
+        return false;
     d->pool = NULL;
     snprintf(detail, detail_size,
              "no block and no reserved byte left, the pool is gone; of a block of %s that was used and freed the "

@@ -14,6 +14,7 @@
 
 /* For what drivers finish on threads of their own a moment after the work has ended. */
 #define DEMO_PATIENCE_NS UINT64_C(5000000000)
+#define DEMO_PAUSE_NS UINT64_C(1000000)
 
 typedef struct demo_check {
     const char *name;
@@ -100,9 +101,6 @@ bool demo_alloc(demo *d, size_t size, void **out);
  * freed blocks count as pending: waits for that, a few seconds at most.
  */
 bool demo_settle(demo *d, onuma_pool *pool);
-
-/* Destroy a pool that is empty, with the same patience. */
-bool demo_destroy_pool(demo *d, onuma_pool *pool);
 
 /* The middle of n times, which are sorted. */
 double demo_median_us(uint64_t *ns, size_t n);

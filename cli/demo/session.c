@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a request to results: the runtime, the checks in order, the tables, and the end. */
+#include "clock.h"
 #include "demo/demo.h"
-#include "demo/system.h"
 #include "progress.h"
 
 #include <stdio.h>
@@ -26,28 +26,18 @@ bool demo_alloc(demo *d, size_t size, void **out) {
 bool demo_settle(demo *d, onuma_pool *pool) {
     runner *r = &d->run;
     onuma_pool_stats stats = ONUMA_POOL_STATS_INIT;
-    uint64_t end = demo_clock_ns() + DEMO_PATIENCE_NS;
+    uint64_t end = cli_now() + DEMO_PATIENCE_NS;
     if (!runner_finish(r)) return false;
     do {
         if (!runner_check(r, onuma_pool_trim(pool, 0, NULL), "onuma_pool_trim") ||
             !runner_check(r, onuma_pool_get_stats(pool, &stats), "onuma_pool_get_stats"))
             return false;
         if (!stats.pending_bytes && !stats.in_use_blocks && !stats.reserved_bytes) return true;
-        demo_pause();
-    } while (demo_clock_ns() < end);
+        cli_sleep(DEMO_PAUSE_NS);
+    } while (cli_now() < end);
     return runner_fail(r, "with all freed and trimmed, %llu blocks live, %llu bytes are reserved, %llu are pending",
                        (unsigned long long)stats.in_use_blocks, (unsigned long long)stats.reserved_bytes,
                        (unsigned long long)stats.pending_bytes);
-}
-
-bool demo_destroy_pool(demo *d, onuma_pool *pool) {
-    uint64_t end = demo_clock_ns() + DEMO_PATIENCE_NS;
-    onuma_result r = onuma_pool_destroy(pool);
-    while (r == ONUMA_ERROR_BUSY && demo_clock_ns() < end) {
-        demo_pause();
-        r = onuma_pool_destroy(pool);
-    }
-    return runner_check(&d->run, r, "onuma_pool_destroy");
 }
 
 static bool run_check(demo *d, const char *name, demo_check_function *run) {

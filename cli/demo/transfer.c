@@ -13,8 +13,8 @@
  * In every repeat some bytes change on each side and the other side checks
  * them, so a driver cannot win by leaving the hand-over for later.
  */
+#include "clock.h"
 #include "demo/demo.h"
-#include "demo/system.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,13 +93,13 @@ static bool run_probe_kernel(way *w, uint32_t seed) {
 /* Ours holds the block before and after. */
 static bool repeat_once(way *w, uint32_t seed, uint64_t *to_device, uint64_t *to_host) {
     write_probes(w, seed);
-    uint64_t t0 = demo_clock_ns();
+    uint64_t t0 = cli_now();
     if (!hand_to_device(w)) return false;
-    uint64_t t1 = demo_clock_ns();
+    uint64_t t1 = cli_now();
     if (!run_probe_kernel(w, seed)) return false;
-    uint64_t t2 = demo_clock_ns();
+    uint64_t t2 = cli_now();
     if (!hand_to_host(w)) return false;
-    uint64_t t3 = demo_clock_ns();
+    uint64_t t3 = cli_now();
     *to_device = t1 - t0;
     *to_host = t3 - t2;
     return read_probes(w, seed + 1);
@@ -108,10 +108,10 @@ static bool repeat_once(way *w, uint32_t seed, uint64_t *to_device, uint64_t *to
 static bool measure(way *w) {
     runner *r = &w->d->run;
     memset(w->memory, 0, w->bytes);
-    uint64_t start = demo_clock_ns(), ignored;
+    uint64_t start = cli_now(), ignored;
     if (!repeat_once(w, 1, &ignored, &ignored)) return false;
     for (; w->repeats < REPEATS_MAX; w->repeats++) {
-        if (w->repeats >= REPEATS_MIN && demo_clock_ns() - start > QUICK_NS) break;
+        if (w->repeats >= REPEATS_MIN && cli_now() - start > QUICK_NS) break;
         if (!repeat_once(w, (uint32_t)w->repeats * 2 + 3, &w->to_device[w->repeats], &w->to_host[w->repeats]))
             return false;
     }

@@ -130,16 +130,6 @@ static void print_text(const request *q, const trace *t, const demand *need, con
 
 /* ------------------------------------------------------------------ running */
 
-/* All work is done, but a driver may need a moment to tell. */
-static onuma_result destroy_pool(onuma_pool *pool) {
-    const uint64_t patience = 5000000000u, pause = 1000000;
-    uint64_t deadline = cli_now() + patience;
-    onuma_result r;
-    while ((r = onuma_pool_destroy(pool)) == ONUMA_ERROR_BUSY && cli_now() < deadline)
-        cli_sleep(pause);
-    return r;
-}
-
 static int run_on_pool(const request *q, const trace *t, const demand *need, onuma_device *device, onuma_pool *pool) {
     streams queues;
     onuma_result r = streams_create(device, t, &queues);
@@ -172,7 +162,7 @@ static int run_on_device(const request *q, const trace *t, const demand *need, c
     r = onuma_pool_create(device, &desc, &pool);
     if (r != ONUMA_OK) return cli_library_error(q->device, r);
     int status = run_on_pool(q, t, need, device, pool);
-    r = destroy_pool(pool);
+    r = onuma_pool_destroy(pool);
     if (r == ONUMA_OK) return status;
     return status == CLI_HELD ? cli_library_error("the pool is not empty at the end", r) : status;
 }
