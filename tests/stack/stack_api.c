@@ -320,23 +320,12 @@ static void survive_resizing(void **state) {
 
 /* ----------------------------------------------------------------- imports */
 
-typedef struct deletion {
-    int calls;
-    void *memory;
-} deletion;
-
-static void count_deletion(void *user, void *memory) {
-    deletion *d = user;
-    d->calls++;
-    d->memory = memory;
-}
-
 static void share_the_programs_pages(void **state) {
     fixture *f = *state;
     const size_t size = 5 * 4096;
-    deletion d = {0};
+    api_deletion d = {0};
     onuma_import_desc desc = ONUMA_IMPORT_DESC_INIT;
-    desc.deleter = count_deletion;
+    desc.deleter = api_count_deletion;
     desc.user = &d;
     char *memory = aligned_alloc(4096, size);
     void *block;

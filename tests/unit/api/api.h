@@ -125,4 +125,16 @@ static inline void api_check(void *block, size_t size, unsigned char value) {
     OK(onuma_host_release(block, size, ONUMA_ACCESS_READ));
 }
 
+/* An onuma_import_deleter, and what it was called with. */
+typedef struct api_deletion {
+    unsigned calls;
+    void *memory;
+} api_deletion;
+
+static inline void api_count_deletion(void *user, void *memory) {
+    api_deletion *d = user;
+    d->calls++;
+    d->memory = memory;
+}
+
 #endif

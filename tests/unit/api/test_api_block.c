@@ -164,22 +164,11 @@ static void failed_resize_leaves_the_block(void **state) {
 
 /* ----------------------------------------------------------------- imports */
 
-typedef struct deletion {
-    unsigned calls;
-    void *memory;
-} deletion;
-
-static void count_deletion(void *user, void *memory) {
-    deletion *d = user;
-    d->calls++;
-    d->memory = memory;
-}
-
 static void imports_and_deletes_once(void **state) {
     fixture *f = *state;
-    deletion d = {0};
+    api_deletion d = {0};
     onuma_import_desc desc = ONUMA_IMPORT_DESC_INIT;
-    desc.deleter = count_deletion;
+    desc.deleter = api_count_deletion;
     desc.user = &d;
     char *memory = aligned_alloc(4096, 16384);
     void *block, *second;

@@ -66,27 +66,22 @@ static void peaks_are_exact_when_tracking(void **state) {
     onuma_runtime_destroy(rt);
 }
 
-static unsigned deletions;
-static void count_deletion(void *user, void *memory) {
-    (void)user;
-    (void)memory;
-    deletions++;
-}
-
 static void imports_are_reported_too(void **state) {
     (void)state;
     api_lines lines;
     onuma_runtime *rt = api_runtime(NULL, &lines);
     onuma_import_desc desc = ONUMA_IMPORT_DESC_INIT;
-    desc.deleter = count_deletion;
+    api_deletion deletion = {0};
+    desc.deleter = api_count_deletion;
+    desc.user = &deletion;
     static _Alignas(4096) char memory[8192];
     void *block;
     OK(onuma_import(api_device(rt), memory, 8192, &desc, &block));
     onuma_runtime_destroy(rt);
     assert_int_equal(api_count_lines(&lines, "opennuma: leak: pool \"imports\": 1 block, 8192 bytes"), 1);
-    assert_int_equal(deletions, 0);
+    assert_int_equal(deletion.calls, 0);
     OK(onuma_free(block, NULL));
-    assert_int_equal(deletions, 1);
+    assert_int_equal(deletion.calls, 1);
 }
 
 static void nothing_to_say_without_leaks(void **state) {
