@@ -47,15 +47,13 @@ step_tsan()     { build tsan && run_tests tsan --label-regex 'quick|model' --exc
 step_includes() { scripts/check-includes.py; }
 step_files()    { scripts/check-files.py; }
 step_format()   { scripts/check-format.sh; }
-step_headers()  { scripts/check-headers.sh; }
-step_exports()  { scripts/check-exports.sh build/release; }
 step_tidy()     { scripts/check-tidy.sh; }
 step_docs()     { scripts/check-docs.py; }
 step_fuzz()     { scripts/fuzz.sh 10; }
 step_package()  { scripts/check-package.sh; }
 step_examples() { scripts/check-examples.sh; }
 
-all=(includes files format headers release debug clang windows exports docs tidy
+all=(includes files format release debug clang windows docs tidy
      tests tests_debug asan tsan fuzz package examples)
 [ $# -gt 0 ] && steps=("$@") || steps=("${all[@]}")
 

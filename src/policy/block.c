@@ -74,7 +74,7 @@ static onuma_result check_reachable(const onuma__pool *pool, const char *wish) {
     if (pool->simulate)
         return onuma__fail(ONUMA_ERROR_NOT_SUPPORTED, "pool \"%s\" is simulated: there is no memory to %s", pool->name,
                            wish);
-    if (pool->owner.kind == ONUMA_KIND_DEVICE && pool->owner.device->ops->api != ONUMA_API_HOST)
+    if (pool->owner.kind == ONUMA_KIND_DEVICE)
         return onuma__fail(ONUMA_ERROR_NOT_SUPPORTED,
                            "pool \"%s\": the CPU cannot reach device memory to %s it; do that on the device",
                            pool->name, wish);
