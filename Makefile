@@ -4,16 +4,17 @@
 #   make              build/release/opennuma and the library
 #   make demo         sharing between CPU and device, shown and measured on this machine
 #   make test         everything that CI checks (see docs/testing.md)
-#   make bench        the recorded traces of allocations, replayed and measured
+#   make bench        allocations timed next to other allocators, the rules of sharing, and traces replayed
 #   make fuzz         the fuzz targets, a minute each
 #   make format       clang-format over the sources
 #   make install      to PREFIX (/usr/local), or below DESTDIR
-#   make clean        remove what was built; `make distclean` removes the test stacks too
-#   make debug, asan, tsan, clang, windows, coverage: build that preset
+#   make clean        remove what was built; `make distclean` removes the test stacks and foreign libraries too
+#   make windows      the library and the command for Windows, and their tests under Wine
+#   make debug, asan, tsan, clang, coverage: build that preset
 #
-# DEMO_FLAGS and BENCH_FLAGS are handed to the command: make demo DEMO_FLAGS="--device opencl:0 --json"
+# DEMO_FLAGS and BENCH_FLAGS (for bench alloc) are handed to the command: make demo DEMO_FLAGS="--device opencl:0 --json"
 
-PRESETS := release debug asan tsan clang windows coverage
+PRESETS := release debug asan tsan clang coverage
 PREFIX  ?= /usr/local
 
 all: release
@@ -29,6 +30,8 @@ $(PRESETS): setup-build
 
 setup-build:
 	@scripts/setup.sh --check build
+setup-bench:
+	@scripts/setup.sh bench
 setup-demo:
 	@scripts/setup.sh demo
 
@@ -40,8 +43,16 @@ test:
 	@scripts/setup.sh test
 	@scripts/test.sh
 
-bench: release
-	@set -e; for trace in tests/data/traces/*.csv.gz; do build/release/opennuma replay $$trace $(BENCH_FLAGS); done
+windows:
+	@scripts/setup.sh test
+	@scripts/test.sh windows
+
+# UMF's wheel, and so the comparison, exists for x86-64 only.
+bench: setup-bench
+	@$(MAKE) --no-print-directory release
+	build/release/opennuma bench alloc $(if $(filter x86_64,$(shell uname -m)),--peers) $(BENCH_FLAGS)
+	build/release/opennuma bench sync
+	build/release/opennuma bench replay tests/data/traces --generated
 
 fuzz:
 	@scripts/setup.sh test
@@ -54,11 +65,11 @@ install: release
 	cmake --install build/release --prefix "$(PREFIX)"
 
 clean:
-	@for d in build/*; do [ "$$d" = build/stacks ] || rm -rf "$$d"; done
+	@for d in build/*; do case $$d in build/stacks|build/deps) ;; *) rm -rf "$$d" ;; esac; done
 distclean:
 	rm -rf build
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
 
-.PHONY: all help $(PRESETS) setup-build setup-demo demo test bench fuzz format install clean distclean
+.PHONY: all help $(PRESETS) setup-build setup-bench setup-demo demo test windows bench fuzz format install clean distclean

@@ -29,6 +29,6 @@ typedef struct cli_command {
     cli_command_function *run;
 } cli_command;
 
-cli_command_function cli_info_main, cli_demo_main, cli_replay_main, cli_doctor_main;
+cli_command_function cli_info_main, cli_demo_main, cli_replay_main, cli_bench_main, cli_doctor_main;
 
 #endif

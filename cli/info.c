@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "command.h"
+#include "device_sharing.h"
 
 static const char *status_name(onuma_backend_status status) {
     return status == ONUMA_BACKEND_OK ? "ok" : status == ONUMA_BACKEND_ABSENT ? "absent" : "error";
@@ -52,6 +53,10 @@ static cJSON *json_of_device(const onuma_device_info *info) {
     cli_json_text(device, "physical", info->physical);
     cJSON_AddBoolToObject(device, "coherent", info->coherent);
     cJSON_AddBoolToObject(device, "simulator", info->simulator);
+    cli_json_text(device, "proof", cli_proof_name(info->proof));
+    cJSON_AddBoolToObject(device, "import_zero_copy", info->import_zero_copy);
+    cli_json_text(device, "sharing_detail", info->sharing_detail);
+    cli_json_sharing_notes(device, info);
     return device;
 }
 
@@ -91,6 +96,43 @@ static void add_device_row(cli_table *table, const onuma_device_info *info) {
                   info->shared_via[0] ? info->shared_via : "-", kinds, info->name, info->driver);
 }
 
+static const char *proof_text(const onuma_device_info *info) {
+    switch (info->proof) {
+    case ONUMA_PROOF_NONE:
+        return "not looked at yet, the driver's word alone";
+    case ONUMA_PROOF_NOT_NEEDED:
+        return "is the CPU's own memory";
+    case ONUMA_PROOF_ASSUMED:
+        return "assumed, the driver's word alone";
+    case ONUMA_PROOF_UNPROVABLE:
+        return "cannot be proved here";
+    case ONUMA_PROOF_CACHED:
+        return "proved by a kernel in an earlier run";
+    case ONUMA_PROOF_MEASURED:
+        return "proved by a kernel just now";
+    default:
+        return info->sharing_notes & ONUMA_SHARING_NOT_OFFERED ? "not by the way that is set, there is no shared memory"
+                                                               : "fails, there is no shared memory";
+    }
+}
+
+static const char *coherence_text(const onuma_device_info *info) {
+    if (!(info->kinds & 1u << ONUMA_KIND_SHARED)) return "-";
+    if (!info->coherent) return "no, mapped";
+    return info->proof == ONUMA_PROOF_NONE || info->proof == ONUMA_PROOF_ASSUMED ? "says so" : "yes";
+}
+
+static void print_sharing(const onuma_device_info *devices, size_t count) {
+    cli_table *table = cli_table_create(5, "<device", "<sharing", "<coherent", "<imports", "<detail");
+    for (size_t i = 0; i < count; i++) {
+        const onuma_device_info *info = &devices[i];
+        cli_table_row(table, info->id, proof_text(info), coherence_text(info), cli_imports_text(info),
+                      info->sharing_detail[0] ? info->sharing_detail : "-");
+    }
+    putchar('\n');
+    cli_table_print(table, 0);
+}
+
 static void print_text(const onuma_runtime *rt, const onuma_device_info *devices, size_t count) {
     printf("OpenNUMA %s\n\n", onuma_version());
     print_backends(rt);
@@ -100,6 +142,7 @@ static void print_text(const onuma_runtime *rt, const onuma_device_info *devices
         add_device_row(table, &devices[i]);
     putchar('\n');
     cli_table_print(table, 0);
+    print_sharing(devices, count);
 }
 
 /* ---------------------------------------------------------------- settings */
@@ -130,12 +173,31 @@ static void print_config(bool json) {
 
 /* ----------------------------------------------------------------- command */
 
+/*
+ * What a driver claims of sharing is no fact, and who reads it here takes it for one. So a device that nobody has
+ * looked at yet is used once, which looks. That costs a moment on the first run; later ones find it in the cache.
+ */
+static void look_at(onuma_device *device) {
+    onuma_pool_desc desc = ONUMA_POOL_DESC_INIT;
+    desc.kind = ONUMA_KIND_SHARED;
+    onuma_pool *pool;
+    /* If it fails, the device's description says why, or that still nobody has looked. */
+    if (onuma_pool_create(device, &desc, &pool) == ONUMA_OK) (void)onuma_pool_destroy(pool);
+}
+
+static onuma_result describe_device(onuma_device *device, onuma_device_info *info) {
+    onuma_result r = onuma_device_get_info(device, info);
+    if (r != ONUMA_OK || info->proof != ONUMA_PROOF_NONE) return r;
+    look_at(device);
+    return onuma_device_get_info(device, info);
+}
+
 /* Every device's description. false: one could not be asked, which is reported. */
 static bool describe_devices(const onuma_runtime *rt, onuma_device_info *devices, size_t count) {
     bool all = true;
     for (size_t i = 0; i < count; i++) {
         devices[i] = (onuma_device_info)ONUMA_DEVICE_INFO_INIT;
-        onuma_result r = onuma_device_get_info(onuma_device_at(rt, i), &devices[i]);
+        onuma_result r = describe_device(onuma_device_at(rt, i), &devices[i]);
         if (r == ONUMA_OK) continue;
         cli_library_error("cannot describe a device", r);
         all = false;

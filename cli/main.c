@@ -3,11 +3,15 @@
 #include <string.h>
 
 #include "command.h"
+#if defined(_WIN32)
+#include "windows_text.h"
+#endif
 
 static const cli_command commands[] = {
     {"info", "what was found on this machine: drivers and devices", cli_info_main},
     {"demo", "check and measure the sharing of memory on the best device", cli_demo_main},
     {"replay", "run an allocation trace of a real program through a pool", cli_replay_main},
+    {"bench", "measure the library on this machine", cli_bench_main},
     {"doctor", "what this machine lacks, and the remedy", cli_doctor_main},
 };
 
@@ -55,6 +59,9 @@ static int run(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
+#if defined(_WIN32)
+    if (!cli_arguments_in_utf8(&argc, &argv)) return cli_bad_request("cannot read the command line");
+#endif
     cli_output_prepare();
     cli_json_prepare();
     return cli_output_finish(run(argc, argv));

@@ -2,12 +2,12 @@
 #include "options.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "output.h"
+#include "units.h"
 
 /* ------------------------------------------------------------ suggestions */
 
@@ -110,7 +110,7 @@ static bool take_value(const cli_option *option, const char *value, int *status)
     char *end;
     errno = 0;
     double number = strtod(value, &end);
-    if (end == value || *end || errno == ERANGE || !isfinite(number) || number <= 0) {
+    if (end == value || *end || errno == ERANGE || !cli_is_finite(number) || number <= 0) {
         *status =
             cli_bad_request("--%s cannot be \"%.100s\"; it is a number greater than 0, 0.25 say", option->name, value);
         return false;

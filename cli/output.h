@@ -11,7 +11,9 @@
 
 #include "opennuma/opennuma.h"
 
-#if defined(__GNUC__)
+#if defined(__MINGW32__) /* where printf means that of Microsoft's old run-time library */
+#define CLI_FORMAT(at) __attribute__((format(gnu_printf, at, (at) + 1)))
+#elif defined(__GNUC__)
 #define CLI_FORMAT(at) __attribute__((format(printf, at, (at) + 1)))
 #else
 #define CLI_FORMAT(at)

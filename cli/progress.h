@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One line on standard error that tells how far a long command is; nothing at
- * all where standard error is not a terminal.
+ * all where standard error is not a terminal. A command that is interrupted takes the line
+ * away before it ends, so that the shell's prompt stands where it belongs.
  */
 #ifndef CLI_PROGRESS_H
 #define CLI_PROGRESS_H

@@ -13,6 +13,19 @@ target_compile_definitions(opennuma_static INTERFACE ONUMA_STATIC)
 # Until 1.0 every minor version may change the interface, so the minor is part of the soname.
 set_target_properties(opennuma PROPERTIES VERSION ${PROJECT_VERSION}
   SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+if(WIN32)
+  # One list says what leaves the library on every system. The objects carry no export marks of their own, or programs
+  # that link them statically would export them too.
+  set(exports ${PROJECT_BINARY_DIR}/opennuma.def)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/opennuma.symbols)
+  file(READ ${PROJECT_SOURCE_DIR}/cmake/opennuma.symbols symbols)
+  file(CONFIGURE OUTPUT ${exports} CONTENT "LIBRARY opennuma.dll\nEXPORTS\n@symbols@" @ONLY)
+  target_sources(opennuma PRIVATE ${exports})
+  set_target_properties(opennuma PROPERTIES PREFIX "")
+endif()
+if(MINGW)
+  target_link_options(opennuma PRIVATE -static-libgcc) # users of the DLL need none of MinGW's
+endif()
 if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
   target_link_options(opennuma PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/opennuma.map
                                        -Wl,--no-undefined,-z,relro,-z,now

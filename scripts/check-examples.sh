@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Build the examples as their reader would, against an installed tree, and run them on each OpenCL stack of the tests.
+# Build the examples as their reader would, against an installed tree, and run them: those of examples/sharing, and the others
+# on each OpenCL stack of the tests.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 stacks=${OPENNUMA_STACKS:-$PWD/build/stacks}
@@ -12,6 +13,12 @@ LD_LIBRARY_PATH=$(dirname "$(find "$work/prefix" -name libopennuma.so)")
 export PKG_CONFIG_PATH=$LD_LIBRARY_PATH/pkgconfig
 
 read -ra flags < <(pkg-config --cflags --libs opennuma OpenCL)
+read -ra own < <(pkg-config --cflags --libs opennuma)
+for example in turns conflict event free queues; do
+    cc -std=c17 -Wall -Wextra -Werror "examples/sharing/$example.c" "${own[@]}" -pthread -o "$work/$example"
+    timeout 60 "$work/$example" || { echo "examples: sharing/$example failed"; exit 1; }
+done
+
 cc -std=c17 -Wall -Wextra -Werror examples/share.c "${flags[@]}" -o "$work/share"
 
 vendors=(/etc/OpenCL/vendors/pocl.icd /etc/OpenCL/vendors/rusticl.icd)

@@ -3,18 +3,19 @@
 #
 # Install what building, demonstrating or testing OpenNUMA needs and this machine lacks.
 #
-#   scripts/setup.sh [--check] build|demo|test
+#   scripts/setup.sh [--check] build|demo|bench|test
 #
 #   build   a compiler, CMake and the headers: enough for `make`
 #   demo    that, and an OpenCL device if there is none yet (PoCL, which runs on the CPU)
-#   test    that, and the test libraries, four OpenCL stacks, the linters
+#   bench   build, and the allocators that `opennuma bench alloc --peers` compares with (build/stacks/peers)
+#   test    all that, and the test libraries, four OpenCL stacks, the linters
 #   --check only say what is missing; exit status 1 if anything is
 #
 # Looking first costs a fraction of a second, so the make targets run this every time. On Debian and
 # Ubuntu it installs: as root, or through sudo where that asks for no password. Else it prints the
 # command to give. On other systems it names the packages.
 #
-# OPENNUMA_STACKS: where Intel's runtime goes (build/stacks), to share it between clones.
+# OPENNUMA_STACKS: where Intel's runtime and the like go (build/stacks), to share them between clones.
 set -euo pipefail
 umask 022
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -29,8 +30,9 @@ set_name=${1:-test}
 case $set_name in
     build) sets=" build " ;;
     demo)  sets=" build demo " ;;
-    test)  sets=" build demo test " ;;
-    *)     sed -n '3,18s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    bench) sets=" build bench " ;;
+    test)  sets=" build demo bench test " ;;
+    *)     sed -n '3,19s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac
 
 # ------------------------------------------------------------------ probes
@@ -66,6 +68,11 @@ library_exists() {
     done
     ldconfig -p 2>/dev/null | grep -qF "$1 "
 }
+
+musl_loader_exists() { [ -e "/lib/ld-musl-$(uname -m).so.1" ]; }
+
+# Debian's package of the 64-bit half puts no command on PATH.
+wine_exists() { command -v wine64 >/dev/null || command -v wine >/dev/null || [ -x /usr/lib/wine/wine64 ]; }
 
 icd_exists() { [ -e "/etc/OpenCL/vendors/$1" ]; }
 
@@ -118,6 +125,11 @@ build|header_exists cjson/cJSON.h|libcjson-dev|cjson-devel|cjson
 build|header_exists CL/cl.h|opencl-c-headers|opencl-headers|opencl-headers
 demo|library_exists libOpenCL.so.1|ocl-icd-libopencl1|ocl-icd|ocl-icd
 demo|opencl_device_likely|pocl-opencl-icd|pocl|pocl
+bench|command_runs g++|g++|gcc-c++|gcc
+bench|python_with_venv|python3 python3-venv|python3|python
+bench|library_exists libjemalloc.so.2|libjemalloc2|jemalloc|jemalloc
+bench|library_exists libatomic.so.1|libatomic1|libatomic|gcc-libs
+bench|library_exists libstdc++.so.6|libstdc++6|libstdc++|gcc-libs
 test|command_runs git|git|git|git
 test|command_runs gcc|gcc|gcc|gcc
 test|command_runs g++|g++|gcc-c++|gcc
@@ -133,7 +145,15 @@ test|command_runs oclgrind|oclgrind|oclgrind|oclgrind
 test|command_runs clinfo|clinfo|clinfo|clinfo
 test|library_exists libOpenCL.so|ocl-icd-opencl-dev|ocl-icd-devel|ocl-icd
 test|python_with_venv|python3 python3-venv|python3|python
+test|command_runs valgrind|valgrind|valgrind|valgrind
+test|command_runs dpkg-source|dpkg-dev|dpkg-dev|dpkg
+test|command_runs aarch64-linux-gnu-gcc|gcc-aarch64-linux-gnu libc6-dev-arm64-cross|gcc-aarch64-linux-gnu|aarch64-linux-gnu-gcc
+test|command_runs aarch64-linux-gnu-g++|g++-aarch64-linux-gnu|gcc-c++-aarch64-linux-gnu|aarch64-linux-gnu-gcc
+test|command_runs qemu-aarch64|qemu-user|qemu-user|qemu-user
+test|musl_loader_exists|musl|musl-libc|musl
 test|command_runs x86_64-w64-mingw32-gcc|gcc-mingw-w64-x86-64|mingw64-gcc|mingw-w64-gcc
+test|command_runs x86_64-w64-mingw32-g++|g++-mingw-w64-x86-64|mingw64-gcc-c++|mingw-w64-gcc
+test|wine_exists|wine wine64|wine|wine
 TABLE
 }
 
@@ -251,7 +271,75 @@ install_intel() {
     say "to use it: OCL_ICD_VENDORS=$intel/intel.icd"
 }
 
+# ------------------------------------------------------------- Zig's C compiler
+# What it compiles of the C libraries it brings, it keeps beside itself; the wrappers see to that.
+install_zig() {
+    local zig="$stacks/zig" program tool
+    cmp -s "$root/scripts/ziglang.txt" "$zig/requirements.txt" && return 0
+    [ -z "$check" ] || die "missing: Zig's C compiler in $zig (scripts/setup.sh test installs it)"
+    mkdir -p "$stacks"
+    exec 9>"$stacks/.lock"
+    flock 9
+    cmp -s "$root/scripts/ziglang.txt" "$zig/requirements.txt" && return 0
+    say "installing Zig's C compiler (a download of 80 MB, from PyPI) into $zig"
+    rm -rf "$zig"
+    "$(python_with_venv)" -m venv "$zig"
+    "$zig/bin/python" -m pip install --quiet --no-input --disable-pip-version-check --only-binary :all: \
+        --require-hashes -r "$root/scripts/ziglang.txt" </dev/null >&2
+    program=$(echo "$zig"/lib/python3*/site-packages/ziglang/zig)
+    for tool in cc c++ ar ranlib; do
+        cat >"$zig/bin/zig-$tool" <<SCRIPT
+#!/bin/sh
+ZIG_GLOBAL_CACHE_DIR="$zig/cache" ZIG_LOCAL_CACHE_DIR="$zig/cache" exec "$program" $tool "\$@"
+SCRIPT
+        chmod +x "$zig/bin/zig-$tool"
+    done
+    cp "$root/scripts/ziglang.txt" "$zig/requirements.txt" # last: it stands for a complete installation
+}
+
+# ------------------------------------------- the allocators to compare with
+# One folder of libraries that may be carried to a machine without packages: `--peers-from` names it there. So what they
+# link to lies beside them. The list comes last: it stands for a complete installation.
+system_library() {
+    local directory
+    for directory in /usr/lib/"$(uname -m)"-linux-gnu /lib/"$(uname -m)"-linux-gnu /usr/lib64 /usr/lib /usr/local/lib; do
+        [ -e "$directory/$1" ] && { echo "$directory/$1"; return 0; }
+    done
+    die "$1 is installed, but in none of the folders that are known"
+}
+
+install_peers() {
+    local peers="$stacks/peers" environment="$stacks/peers/environment" name
+    if [ "$(uname -m)" != x86_64 ]; then
+        say "UMF's wheel exists for x86-64 only; opennuma bench alloc --peers cannot run here"
+        return 0
+    fi
+    cmp -s "$root/scripts/bench-peers.txt" "$peers/requirements.txt" && return 0
+    [ -z "$check" ] || die "missing: the allocators to compare with, in $peers (scripts/setup.sh bench installs them)"
+    mkdir -p "$stacks"
+    exec 9>"$stacks/.lock"
+    flock 9
+    cmp -s "$root/scripts/bench-peers.txt" "$peers/requirements.txt" && return 0
+    say "installing the allocators to compare with (a download of 5 MB, from PyPI) into $peers"
+    rm -rf "$peers"
+    "$(python_with_venv)" -m venv "$environment"
+    "$environment/bin/python" -m pip install --quiet --no-input --disable-pip-version-check --only-binary :all: \
+        --no-deps --require-hashes -r "$root/scripts/bench-peers.txt" </dev/null >&2
+    for name in libmimalloc.so.3 libumf.so.1 libtbbmalloc.so.2 libhwloc.so.15; do
+        cp -L "$(find "$environment/lib" -name "$name" -print -quit)" "$peers/$name"
+    done
+    for name in libjemalloc.so.2 libatomic.so.1 libstdc++.so.6 libgcc_s.so.1; do
+        cp -L "$(system_library "$name")" "$peers/$name"
+    done
+    rm -rf "$environment"
+    cp "$root/scripts/bench-peers.txt" "$peers/requirements.txt"
+}
+
 install_packages
+if [[ $sets == *" bench "* ]]; then
+    install_peers
+fi
 if [[ $sets == *" test "* ]]; then
     install_intel
+    install_zig
 fi

@@ -3,7 +3,7 @@
 #
 # Everything that must hold before a change lands; `make test` and CI run it. docs/testing.md tells what each step is for.
 #
-#   scripts/test.sh            all steps, even after one fails
+#   scripts/test.sh            all steps but those run by hand, even after one fails
 #   scripts/test.sh STEP...    those steps alone
 #
 # A step is a function step_NAME below. Its output appears as it comes; at the end stands one line for
@@ -36,25 +36,103 @@ run_tests() {
 step_release() { build release -DONUMA_WERROR=ON -DONUMA_TESTS=ON; }
 step_debug()   { build debug; }
 step_clang()   { build clang; }
-step_windows() { build windows; }
+# Built, and run under Wine; what does not run there is listed, and the lists are held to what is so.
+step_windows() {
+    local status=0
+    scripts/cross-libraries.sh windows cmake/mingw-w64.cmake cmocka cjson zlib opencl-headers && build windows || return 1
+    scripts/wine.sh build/windows/opennuma.exe --version || return 1
+    run_tests windows || status=1
+    cmake --preset debug --log-level=ERROR >/dev/null && cmake --build --preset debug --target onuma_cli &&
+        scripts/check-statistics.sh build/debug/opennuma "scripts/wine.sh build/windows/opennuma.exe" || status=1
+    scripts/wine.sh --stop
+    scripts/check-windows.py || status=1
+    return $status
+}
 
-step_tests()       { run_tests release; }
+# The sweeps of faults over OpenCL, of the probe's on drivers with slow kernels, and of CPU and kernels in turns for many
+# rounds, take many minutes: by hand, before a release.
+sweeps='^(fault_(script|demo)_pocl|probe_(rusticl|intel))_|^(stack_(sharing|unordered)_.*|protocol)_many$'
+step_tests()       { run_tests release --exclude-regex "$sweeps"; }
+step_sweeps()      { build release && run_tests release --tests-regex "$sweeps"; }
 step_tests_debug() { run_tests debug --label-regex quick; }
-step_asan()        { build asan && run_tests asan --label-regex 'quick|model'; }
-# The full model runs take ten times as long here; the quick ones have threads too.
-step_tsan()     { build tsan && run_tests tsan --label-regex 'quick|model' --exclude-regex '^model_full_'; }
+# The tests of the library, and the faults. The full model runs take ten times as long under the thread sanitizer; the
+# quick ones have threads too, and the sweeps of faults have one thread.
+step_asan() { build asan && run_tests asan --label-regex 'quick|model' && run_tests asan --label-regex fault --label-exclude long; }
+step_tsan() { build tsan && run_tests tsan --label-regex 'quick|model' --exclude-regex '^model_full_'; }
+# The command, and the library on PoCL, as it is and where memory is not coherent; by hand. The doctor has one thread and
+# starts hundreds of processes; the demo on the host races on purpose where it shows that a race is found.
+step_sanitized_stacks() {
+    local preset status=0
+    for preset in asan tsan; do
+        build $preset || return 1
+        run_tests $preset --label-regex cli --label-exclude 'stack|quick' --exclude-regex '^cli_doctor' || status=1
+        run_tests $preset --label-regex stack --label-exclude 'quick|long|cli' --tests-regex '_(pocl|none)_' \
+            --exclude-regex '^stack_demo_none' || status=1
+    done
+    return $status
+}
+step_valgrind() { build debug && scripts/check-valgrind.py; }
+
+# Other systems. What their programs link is built first; their tests are those of the library, not of drivers.
+link_ported() { scripts/cross-libraries.sh "$1" "cmake/toolchains/$1.cmake" opencl-headers "${@:2}"; }
+build_ported() { link_ported "$@" && build "$1"; }
+run_ported() { run_tests "$1" --label-regex 'unit|model|fault' --exclude-regex '^model_full_' "${@:2}"; }
+# The library, the command, and of the tests (each of a target of its name) those that are chosen.
+build_chosen() {
+    local targets
+    cmake --preset "$1" --log-level=WARNING >/dev/null &&
+        targets=$(ctest --preset "$1" --show-only "${@:2}" | sed -n 's/^ *Test *#[0-9]*: /test_/p') && [ -n "$targets" ] &&
+        cmake --build --preset "$1" --parallel "$jobs" --target opennuma onuma_cli $targets
+}
+
+# Larger pages change what the layers of memory do; locks, threads and queues see nothing of them.
+step_aarch64() {
+    build_ported aarch64 cmocka cjson zlib || return 1
+    QEMU_PAGESIZE=4096 run_ported aarch64 --label-exclude not_qemu || return 1
+    for QEMU_PAGESIZE in 16384 65536; do
+        export QEMU_PAGESIZE
+        run_tests aarch64 --label-regex 'unit|model' --label-exclude not_qemu \
+            --tests-regex '^(os_(memory|capacity)|pool_|policy_|backend_host|late_open|model$|api_(pool|block)$)' || return 1
+    done
+}
+step_musl() { build_ported musl cmocka cjson zlib && run_ported musl; }
+step_musl_aarch64() {
+    local tests=(--label-exclude not_qemu --tests-regex '^(os_|pool_|late_open|backend_|model$|api_(pool|block)$)')
+    link_ported musl-aarch64 cmocka cjson zlib musl-loader && build_chosen musl-aarch64 "${tests[@]}" &&
+        run_tests musl-aarch64 "${tests[@]}"
+}
+
+# The shared library for Python wheels, which has to run here too: tests of the release build, with it in place.
+step_glibc217() {
+    build_ported glibc217 && build_ported glibc217-aarch64 &&
+        scripts/check-glibc.sh build/glibc217/libopennuma.so build/glibc217-aarch64/libopennuma.so &&
+        build/release/tests/unit/test_late_open "$root/build/glibc217/libopennuma.so" || return 1
+    local test
+    for test in abi api_block api_fork api_leaks api_pool api_queue api_refusals; do
+        LD_LIBRARY_PATH=$root/build/glibc217 OPENNUMA_CONF=backends:host \
+            "$(find build/release/tests/unit -name "test_$test" -type f)" || return 1
+    done
+}
+step_macos() { build_ported macos-arm64 && build_ported macos-x86_64; }
+step_statistics() {
+    local qemu=scripts/qemu-aarch64.sh
+    scripts/check-statistics.sh build/release/opennuma build/musl/opennuma \
+        "env QEMU_PAGESIZE=4096 $qemu build/aarch64/opennuma" "env QEMU_PAGESIZE=16384 $qemu build/aarch64/opennuma" \
+        "env QEMU_PAGESIZE=65536 $qemu build/aarch64/opennuma" "$qemu build/musl-aarch64/opennuma"
+}
 
 step_includes() { scripts/check-includes.py; }
 step_files()    { scripts/check-files.py; }
 step_format()   { scripts/check-format.sh; }
 step_tidy()     { scripts/check-tidy.sh; }
-step_docs()     { scripts/check-docs.py; }
-step_fuzz()     { scripts/fuzz.sh 10; }
+step_docs()     { scripts/check-docs.py && scripts/performance.py --check; }
+step_fuzz()     { scripts/fuzz.sh 60; }
 step_package()  { scripts/check-package.sh; }
 step_examples() { scripts/check-examples.sh; }
 
 all=(includes files format release debug clang windows docs tidy
-     tests tests_debug asan tsan fuzz package examples)
+     tests tests_debug asan tsan valgrind fuzz package examples
+     aarch64 musl musl_aarch64 glibc217 macos statistics)
 [ $# -gt 0 ] && steps=("$@") || steps=("${all[@]}")
 
 summary=()

@@ -146,7 +146,7 @@ static bool check_kind(allocation *a) {
     if (good && stats.reserved_bytes)
         good = runner_fail(r, "%llu bytes stay reserved after a trim", (unsigned long long)stats.reserved_bytes);
     if (!good)
-        onuma_pool_destroy_forced(a->pool, 0);
+        onuma_pool_destroy_forced(a->pool, DEMO_PATIENCE_NS);
     else
         good = runner_check(r, onuma_pool_destroy(a->pool), "onuma_pool_destroy");
     return good;

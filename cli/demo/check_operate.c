@@ -68,7 +68,7 @@ static bool chain_in_device_memory(demo *d, size_t n) {
     desc.name = "demo operate";
     if (!runner_check(&d->run, onuma_pool_create(d->device, &desc, &pool), "onuma_pool_create")) return false;
     bool good = chain(d, pool, n, "device memory") && demo_settle(d, pool);
-    if (!good) onuma_pool_destroy_forced(pool, 0);
+    if (!good) onuma_pool_destroy_forced(pool, DEMO_PATIENCE_NS);
     return good && runner_check(&d->run, onuma_pool_destroy(pool), "onuma_pool_destroy");
 }
 

@@ -23,13 +23,27 @@ static bool use_and_free(demo *d, size_t bytes) {
 }
 
 /*
+ * The kernel's last buffer, which Rusticl keeps alive with the kernel, becomes one of the driver's own. Another block
+ * would not do: it may lie in the memory that was just freed, while the kernel that used it has yet to end.
+ */
+static bool let_go_of_blocks(demo *d) {
+    runner *r = &d->run;
+    runner_buffer other = {.size = sizeof(uint32_t)};
+    if (!r->ops->buffer_create(r, &other)) return false;
+    const uint32_t zero = 0;
+    bool good = r->ops->buffer_write(r, &other, &zero) &&
+                runner_launch(r, KERNEL_increment, 1, ARGUMENTS(BUFFER(&other))) && runner_finish(r);
+    r->ops->buffer_destroy(r, &other);
+    return good;
+}
+
+/*
  * A block that a kernel has touched goes back to the system. *grown is what the process still has of it. Drivers and C
  * libraries keep some memory for themselves: a quarter of a block that is big enough to judge is the most that may stay.
- * The same kernel runs on a small block afterwards, because on Rusticl a kernel keeps its last buffers alive.
  */
 static bool memory_goes_back(demo *d, size_t bytes, uint64_t *grown) {
     uint64_t before = demo_process_memory(), end = cli_now() + DEMO_PATIENCE_NS;
-    if (!use_and_free(d, bytes) || !use_and_free(d, sizeof(uint32_t)) || !demo_settle(d, d->pool)) return false;
+    if (!use_and_free(d, bytes) || !let_go_of_blocks(d) || !demo_settle(d, d->pool)) return false;
     /* The driver may give a buffer up on a thread of its own. */
     for (;;) {
         uint64_t after = demo_process_memory();

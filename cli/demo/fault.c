@@ -7,7 +7,7 @@
 static const demo_fault faults[] = {
     {.name = "view", .drop_offset = true},     {.name = "copy", .private_copy = true},
     {.name = "acquire", .skip_acquire = true}, {.name = "release", .skip_release = true},
-    {.name = "kernel", .wrong_kernel = true},
+    {.name = "order", .skip_order = true},     {.name = "kernel", .wrong_kernel = true},
 };
 
 const demo_fault *demo_fault_find(const char *name) {

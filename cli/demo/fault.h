@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#define DEMO_FAULT_NAMES "view|copy|acquire|release|kernel"
+#define DEMO_FAULT_NAMES "view|copy|acquire|release|order|kernel"
 
 typedef struct demo_fault {
     const char *name;
@@ -17,6 +17,7 @@ typedef struct demo_fault {
     bool private_copy; /* copy: kernels get a copy of the block, as a driver makes of memory it cannot share */
     bool skip_acquire; /* acquire: the CPU touches memory without waiting for the device and its flush */
     bool skip_release; /* release: the CPU's writes are never handed over to the device */
+    bool skip_order;   /* order: no queue waits for another */
     bool wrong_kernel; /* kernel: vector_add subtracts */
 } demo_fault;
 

@@ -21,6 +21,17 @@ bool runner_check(runner *r, onuma_result result, const char *what) {
     return runner_fail(r, "%s: %s: %s", what, onuma_result_name(result), onuma_last_error());
 }
 
+static bool open_queue(runner *r, const runner *beside) {
+    if (!r->ops->open(r, beside)) {
+        r->ops = NULL;
+        return false;
+    }
+    onuma_queue_desc desc = ONUMA_QUEUE_DESC_INIT;
+    desc.order = r->unordered ? ONUMA_QUEUE_UNORDERED : ONUMA_QUEUE_IN_ORDER;
+    return runner_check(r, onuma_queue_wrap(r->device, r->ops->api, r->native_queue, &desc, &r->queue),
+                        "onuma_queue_wrap");
+}
+
 bool runner_open(runner *r, onuma_device *device, const demo_fault *fault) {
     static const runner_ops *const all[] = {&runner_host_ops, &runner_opencl_ops};
     static const char *const backends[] = {"host", "opencl"};
@@ -29,14 +40,16 @@ bool runner_open(runner *r, onuma_device *device, const demo_fault *fault) {
     for (size_t i = 0; i < sizeof all / sizeof *all && !r->ops; i++)
         if (!strcmp(r->info.backend, backends[i])) r->ops = all[i];
     if (!r->ops) return runner_fail(r, "the demo has no kernels for %s devices", r->info.backend);
-    if (!r->ops->open(r)) {
-        r->ops = NULL;
-        return false;
-    }
-    onuma_queue_desc desc = ONUMA_QUEUE_DESC_INIT;
-    desc.order = ONUMA_QUEUE_IN_ORDER;
-    return runner_check(r, onuma_queue_wrap(device, r->ops->api, r->native_queue, &desc, &r->queue),
-                        "onuma_queue_wrap");
+    return open_queue(r, NULL);
+}
+
+bool runner_open_beside(runner *r, const runner *beside, bool unordered) {
+    *r = (runner){.device = beside->device,
+                  .fault = beside->fault,
+                  .info = beside->info,
+                  .ops = beside->ops,
+                  .unordered = unordered};
+    return open_queue(r, beside);
 }
 
 static void drop_copies(runner *r) {
@@ -132,6 +145,14 @@ bool runner_finish(runner *r) {
     bool done = r->ops->finish(r);
     drop_copies(r);
     return done;
+}
+
+bool runner_wait_for(runner *r, const runner *on) {
+    onuma_native_event event = ONUMA_NATIVE_EVENT_INIT;
+    if (r->fault->skip_order) return true;
+    const bool own = r->ops->wait_for != NULL;
+    if (own && !r->ops->wait_for(r, on, &event)) return false;
+    return runner_check(r, onuma_queue_wait(r->queue, on->queue, own ? &event : NULL), "onuma_queue_wait");
 }
 
 /* ---------------------------------------------------------------- the CPU's turn */

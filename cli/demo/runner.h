@@ -2,7 +2,7 @@
 /*
  * Where kernels run, so that each check is written once for every driver API.
  *
- * A runner is one device with an in-order queue of its own and the demo's
+ * A runner is one device with a queue of its own (in order, unless it is asked for otherwise) and the demo's
  * kernels on it. It launches kernels on pool blocks, following the library's
  * rules (announce, bind the view, submit, seal), and on the driver's own
  * buffers, which is the default way that ours is measured against. A driver
@@ -55,11 +55,14 @@ typedef struct runner_binding {
 
 typedef struct runner_ops {
     onuma_api api;
-    const char *default_way; /* how programs without this library hand data over */
-    bool (*open)(runner *r); /* the device is opened; sets native_queue and own */
+    const char *default_way;                       /* how programs without this library hand data over */
+    bool (*open)(runner *r, const runner *beside); /* the device is opened; sets native_queue and own; clears unordered
+                                                      where there are no such queues. beside: of the same device, or NULL */
     void (*close)(runner *r);
     bool (*enqueue)(runner *r, kernel_id kernel, size_t items, const runner_binding *bindings);
     bool (*finish)(runner *r); /* waits for all work */
+    /* Later work of r comes after what `on` has by now; *event stands for that. NULL: the library does it. */
+    bool (*wait_for)(runner *r, const runner *on, onuma_native_event *event);
     /* Work enqueued after gate_close starts only after gate_open. */
     bool (*gate_close)(runner *r);
     void (*gate_open)(runner *r);
@@ -77,6 +80,7 @@ struct runner {
     const runner_ops *ops;
     const demo_fault *fault;
     void *own;
+    bool unordered; /* work may overtake earlier work */
     bool batching;
     runner_buffer *copies; /* of the fault that binds copies */
     char error[512];
@@ -86,6 +90,8 @@ extern const runner_ops runner_host_ops, runner_opencl_ops;
 
 /* Open a device that a pool was created on already, because that is what opens its context. */
 bool runner_open(runner *r, onuma_device *device, const demo_fault *fault);
+/* Another queue of the same device; unordered only if there are such queues. */
+bool runner_open_beside(runner *r, const runner *beside, bool unordered);
 void runner_close(runner *r);
 
 /* Record why, and false. */
@@ -96,6 +102,8 @@ bool runner_check(runner *r, onuma_result result, const char *what);
 /* Run a kernel over `items` items, with its tensors in blocks or in buffers. Returns when it is submitted. */
 bool runner_launch(runner *r, kernel_id kernel, size_t items, const runner_argument *arguments);
 bool runner_finish(runner *r);
+/* What is launched on r from now on comes after what was launched on `on`. */
+bool runner_wait_for(runner *r, const runner *on);
 
 /* Between these, launches announce their accesses but are sealed together at the end, as a program with many kernels does. */
 void runner_batch_begin(runner *r);

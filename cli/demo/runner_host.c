@@ -5,6 +5,7 @@
  * timeline how far it is. The default way it stands for is two plain copies of
  * the data, one on each side.
  */
+#include "clock.h"
 #include "demo/runner.h"
 
 #include <pthread.h>
@@ -17,6 +18,8 @@ typedef struct host_job {
     kernel_value values[KERNEL_ARGUMENTS_MAX];
     size_t items;
     bool gated;
+    const onuma_host_timeline *after; /* begins when that has come to `until`; NULL: at once */
+    uint64_t until;
     struct host_job *next;
 } host_job;
 
@@ -27,8 +30,16 @@ typedef struct host_queue {
     pthread_cond_t changed;
     host_job *first, **last;
     bool gate_closed, stopping;
-    bool idle; /* nothing waits and nothing runs */
+    bool idle;                        /* nothing waits and nothing runs */
+    const onuma_host_timeline *after; /* of the next job */
+    uint64_t until;
 } host_queue;
+
+static void await(const host_job *job) {
+    /* Acquire: what the other queue's kernels wrote is seen. */
+    while (job->after && atomic_load_explicit(&job->after->completed, memory_order_acquire) < job->until)
+        cli_sleep(20000);
+}
 
 static void *serve(void *argument) {
     host_queue *q = argument;
@@ -45,6 +56,7 @@ static void *serve(void *argument) {
         q->first = job->next;
         if (!q->first) q->last = &q->first;
         pthread_mutex_unlock(&q->lock);
+        await(job);
         job->function(job->values, job->items);
         free(job);
         /* Release, so that whoever sees the count sees what the kernel wrote. */
@@ -55,7 +67,9 @@ static void *serve(void *argument) {
     return NULL;
 }
 
-static bool host_open(runner *r) {
+/* Its thread runs what comes in the order in which it comes, which unordered work may be run in, too. */
+static bool host_open(runner *r, const runner *beside) {
+    (void)beside;
     host_queue *q = cli_allocate(sizeof *q);
     *q = (host_queue){.last = NULL};
     q->last = &q->first;
@@ -97,11 +111,27 @@ static bool host_enqueue(runner *r, kernel_id kernel, size_t items, const runner
     }
     pthread_mutex_lock(&q->lock);
     job->gated = q->gate_closed;
+    job->after = q->after;
+    job->until = q->until;
+    q->after = NULL;
     *q->last = job;
     q->last = &job->next;
     q->idle = false;
     atomic_fetch_add_explicit(&q->timeline.submitted, 1, memory_order_release);
     pthread_cond_broadcast(&q->changed);
+    pthread_mutex_unlock(&q->lock);
+    return true;
+}
+
+/* Its jobs come one after the other, so it is enough that the next one waits. */
+static bool host_wait_for(runner *r, const runner *on, onuma_native_event *event) {
+    host_queue *q = r->own;
+    const host_queue *other = on->own;
+    event->api = ONUMA_API_HOST;
+    event->handle = atomic_load_explicit(&other->timeline.submitted, memory_order_acquire);
+    pthread_mutex_lock(&q->lock);
+    q->after = &other->timeline;
+    q->until = event->handle;
     pthread_mutex_unlock(&q->lock);
     return true;
 }
@@ -162,6 +192,7 @@ const runner_ops runner_host_ops = {
     .close = host_close,
     .enqueue = host_enqueue,
     .finish = host_finish,
+    .wait_for = host_wait_for,
     .gate_close = host_gate_close,
     .gate_open = host_gate_open,
     .buffer_create = host_buffer_create,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels through OpenCL, in the context that the library opened, on an in-order queue of the demo's own. */
+/* Kernels through OpenCL, in the context that the library opened, on a queue of the demo's own. */
 #include "demo/files.h"
 #include "demo/runner.h"
 #include "opencl/loader.h"
@@ -33,7 +33,7 @@ static void find_usm(opencl_queue *q, cl_device_id device) {
     memcpy(&q->set_usm, &found, sizeof found); /* ISO C has no conversion to function pointers */
 }
 
-static bool build_kernels(runner *r, opencl_queue *q, cl_device_id device) {
+static bool build_program(runner *r, opencl_queue *q, cl_device_id device) {
     cl_int code;
     const char *source = (const char *)demo_file_kernels;
     q->program = q->cl->clCreateProgramWithSource(q->context, 1, &source, &demo_file_kernels_size, &code);
@@ -44,9 +44,17 @@ static bool build_kernels(runner *r, opencl_queue *q, cl_device_id device) {
         q->cl->clGetProgramBuildInfo(q->program, device, CL_PROGRAM_BUILD_LOG, sizeof log - 1, log, NULL);
         return runner_fail(r, "clBuildProgram: %s (%d): %s", cli_opencl_error_name(code), (int)code, log);
     }
+    return true;
+}
+
+/* Kernels of its own, since arguments are theirs; of the program of the queue beside it, if there is one. */
+static bool create_kernels(runner *r, opencl_queue *q, cl_device_id device, const runner *beside) {
+    if (!beside && !build_program(r, q, device)) return false;
+    cl_program program = beside ? ((const opencl_queue *)beside->own)->program : q->program;
+    cl_int code;
     for (int i = 0; i < KERNEL_COUNT; i++) {
         const char *name = kernel_get((kernel_id)i)->name;
-        q->kernels[i] = q->cl->clCreateKernel(q->program, name, &code);
+        q->kernels[i] = q->cl->clCreateKernel(program, name, &code);
         if (code != CL_SUCCESS)
             return runner_fail(r, "clCreateKernel(%s): %s (%d)", name, cli_opencl_error_name(code), (int)code);
     }
@@ -63,7 +71,17 @@ static void opencl_close(runner *r) {
     free(q);
 }
 
-static bool opencl_open(runner *r) {
+/* Some drivers refuse queues that may overtake, others do not say that theirs never do. */
+static cl_command_queue create_queue(runner *r, opencl_queue *q, cl_device_id device, cl_int *code) {
+    cl_command_queue queue = NULL;
+    if (r->unordered)
+        queue = q->cl->clCreateCommandQueue(q->context, device, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, code);
+    if (queue) return queue;
+    r->unordered = false;
+    return q->cl->clCreateCommandQueue(q->context, device, 0, code);
+}
+
+static bool opencl_open(runner *r, const runner *beside) {
     const char *why = "";
     const cli_opencl *cl = cli_opencl_load(&why);
     if (!cl) return runner_fail(r, "OpenCL cannot be loaded: %s", why);
@@ -73,8 +91,8 @@ static bool opencl_open(runner *r) {
     *q = (opencl_queue){.cl = cl, .context = (cl_context)(uintptr_t)r->info.native_context};
     r->own = q;
     find_usm(q, device);
-    q->queue = cl->clCreateCommandQueue(q->context, device, 0, &code);
-    if (!check(r, code, "clCreateCommandQueue") || !build_kernels(r, q, device)) {
+    q->queue = create_queue(r, q, device, &code);
+    if (!check(r, code, "clCreateCommandQueue") || !create_kernels(r, q, device, beside)) {
         opencl_close(r);
         return false;
     }

@@ -8,10 +8,32 @@
 
 #if defined(_WIN32)
 #include <io.h>
-#define STANDARD_INPUT _fileno(stdin)
+#include <stdlib.h>
+
+#include "windows_text.h"
+
+static gzFile open_path(const char *path) {
+    wchar_t *wide = cli_utf16(path);
+    gzFile file = gzopen_w(wide, "rb");
+    int error = errno;
+    free(wide);
+    errno = error;
+    return file;
+}
+
+static gzFile open_standard_input(void) {
+    return gzdopen(_fileno(stdin), "rb");
+}
 #else
 #include <unistd.h>
-#define STANDARD_INPUT STDIN_FILENO
+
+static gzFile open_path(const char *path) {
+    return gzopen(path, "rb");
+}
+
+static gzFile open_standard_input(void) {
+    return gzdopen(STDIN_FILENO, "rb");
+}
 #endif
 
 /* zlib passes plain text through. It gives the good beginning of a cut or damaged file first, and the error only then.
@@ -37,7 +59,7 @@ static long read_file(void *user, char *buffer, size_t size, char *why, size_t w
 bool trace_read_file(trace *out, const char *path, char *error, size_t error_size) {
     *out = (trace){0};
     errno = 0;
-    gzFile file = strcmp(path, "-") == 0 ? gzdopen(STANDARD_INPUT, "rb") : gzopen(path, "rb");
+    gzFile file = strcmp(path, "-") == 0 ? open_standard_input() : open_path(path);
     if (!file) {
         snprintf(error, error_size, "cannot open: %s", errno ? strerror(errno) : "out of memory");
         return false;

@@ -56,7 +56,7 @@ static double advised_scale(const request *q, const demand *need, uint64_t room,
         factor = fill_advised * (double)room / (double)need->peak;
     if (largest_allowed && need->largest > largest_allowed)
         factor = fmin(factor, fill_advised * (double)largest_allowed / (double)need->largest);
-    return isfinite(factor) ? floor_to_two_digits(q->scale * factor) : 0;
+    return cli_is_finite(factor) ? floor_to_two_digits(q->scale * factor) : 0;
 }
 
 /* ------------------------------------------------------------------ output */
@@ -135,7 +135,7 @@ static int run_on_pool(const request *q, const trace *t, const demand *need, onu
     onuma_result r = streams_create(device, t, &queues);
     if (r != ONUMA_OK) return cli_library_error("cannot make a queue for each stream", r);
     replay_result result;
-    replay_run(t, q->scale, q->verify, pool, &queues, &result);
+    replay_run(t, q->scale, q->verify, cli_now, pool, &queues, &result);
     streams_destroy(&queues);
     if (q->json)
         print_json(q, t, need, &result);
@@ -167,14 +167,29 @@ static int run_on_device(const request *q, const trace *t, const demand *need, c
     return status == CLI_HELD ? cli_library_error("the pool is not empty at the end", r) : status;
 }
 
+/* Patience for simulated streams, unless the user has chosen it. NULL: no change. */
+static char *settings(const request *q) {
+    const char *environment = getenv("OPENNUMA_CONF");
+    if (!q->simulate || (q->config && strstr(q->config, "pool.wait")) ||
+        (environment && strstr(environment, "pool.wait")))
+        return NULL;
+    const char *given = q->config ? q->config : "";
+    const size_t size = sizeof REPLAY_PATIENT "," + strlen(given);
+    char *text = cli_allocate(size);
+    snprintf(text, size, REPLAY_PATIENT "%s%s", *given ? "," : "", given);
+    return text;
+}
+
 static int run_on_trace(const request *q, const trace *t) {
     demand need;
     if (!trace_peak(t, q->scale, &need.peak, &need.largest))
         return cli_bad_request("--scale %g makes %s hold more than 2^64 bytes at once", q->scale, q->path);
     onuma_runtime_desc desc = ONUMA_RUNTIME_DESC_INIT;
-    desc.config = q->config;
+    char *changed = settings(q);
+    desc.config = changed ? changed : q->config;
     onuma_runtime *rt;
     onuma_result r = onuma_runtime_create(&desc, &rt);
+    free(changed);
     if (r != ONUMA_OK) return cli_library_error("cannot start", r);
     onuma_device *device;
     r = onuma_device_find(rt, q->device, &device);
@@ -190,7 +205,7 @@ static const char summary[] =
     "given one millisecond of the trace later; other devices' queues are real.\n"
     "Driver calls are counted to the trace's last operation. Blocks that the trace leaves alive are counted, freed,\n"
     "and the pool is trimmed to nothing: end reserved is what it holds then, and must be 0.\n"
-    "At most 8388608 operations and 1 GiB of text are read.";
+    "At most 8388608 operations, 16777216 lines and 1 GiB of text are read.";
 
 int cli_replay_main(int argc, char **argv) {
     request q = {.device = "host", .source = "auto", .scale = 1};

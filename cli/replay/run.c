@@ -10,7 +10,7 @@
 #include "progress.h"
 #include "replay/pattern.h"
 
-enum { ERRORS_TOLD = 5, PROGRESS_EVERY = 4096 };
+enum { PROGRESS_EVERY = 4096 };
 
 /* The CPU waits for nothing here that takes long; a wait that does is a defect, to be reported rather than hung in. */
 static const uint64_t host_access_timeout = 10000000000u, trim_timeout = 5000000000u;
@@ -19,27 +19,33 @@ typedef struct run {
     const trace *trace;
     double scale;
     bool verify;
+    replay_clock *now;
     onuma_pool *pool;
     streams *streams;
     void **pointers;    /* by block; NULL: not allocated, or freed */
     bool caught_up;     /* during the present allocation */
     uint64_t verifying; /* ns */
     uint64_t errors;
+    char first_error[512];
 } run;
 
 /* ------------------------------------------------------------------ errors */
 
 static void count_error(run *r, uint32_t line, const char *format, ...) CLI_FORMAT(3);
 
+/* The first one is told, at the end and in one line: the others mostly follow from it. */
 static void count_error(run *r, uint32_t line, const char *format, ...) {
-    if (r->errors++ >= ERRORS_TOLD) return;
-    char text[512];
+    if (r->errors++) return;
+    int used = snprintf(r->first_error, sizeof r->first_error, "line %lu of the trace: ", (unsigned long)line);
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
+    if (used > 0) vsnprintf(r->first_error + used, sizeof r->first_error - (size_t)used, format, arguments);
     va_end(arguments);
-    cli_progress_end();
-    cli_error("line %lu of the trace: %s", (unsigned long)line, text);
+}
+
+static void tell_errors(const run *r) {
+    if (r->errors == 1) cli_error("%s", r->first_error);
+    if (r->errors > 1) cli_error("%s (and %llu more errors)", r->first_error, (unsigned long long)(r->errors - 1));
 }
 
 static void count_failure(run *r, uint32_t line, const char *call, onuma_result code) {
@@ -72,17 +78,17 @@ static void end_access(run *r, uint32_t block, uint32_t line, onuma_access mode)
 
 static void fill(run *r, uint32_t block, uint32_t line) {
     if (!r->verify || !size_of(r, block)) return;
-    uint64_t from = cli_now();
+    uint64_t from = r->now();
     if (begin_access(r, block, line, ONUMA_ACCESS_WRITE)) {
         pattern_fill(r->pointers[block], size_of(r, block), block);
         end_access(r, block, line, ONUMA_ACCESS_WRITE);
     }
-    r->verifying += cli_now() - from;
+    r->verifying += r->now() - from;
 }
 
 static void check(run *r, uint32_t block, uint32_t line) {
     if (!r->verify || !size_of(r, block)) return;
-    uint64_t from = cli_now();
+    uint64_t from = r->now();
     if (begin_access(r, block, line, ONUMA_ACCESS_READ)) {
         size_t at;
         if (!pattern_check(r->pointers[block], size_of(r, block), block, &at))
@@ -90,7 +96,7 @@ static void check(run *r, uint32_t block, uint32_t line) {
                         (unsigned long long)r->trace->blocks[block].id, size_of(r, block), at);
         end_access(r, block, line, ONUMA_ACCESS_READ);
     }
-    r->verifying += cli_now() - from;
+    r->verifying += r->now() - from;
 }
 
 /* -------------------------------------------------------------- operations */
@@ -183,19 +189,20 @@ static uint64_t trim(run *r) {
     }
 }
 
-void replay_run(const trace *t, double scale, bool verify, onuma_pool *pool, streams *s, replay_result *out) {
-    run r = {.trace = t, .scale = scale, .verify = verify, .pool = pool, .streams = s};
+void replay_run(const trace *t, double scale, bool verify, replay_clock *now, onuma_pool *pool, streams *s,
+                replay_result *out) {
+    run r = {.trace = t, .scale = scale, .verify = verify, .now = now, .pool = pool, .streams = s};
     r.pointers = cli_allocate(t->block_count * sizeof *r.pointers);
     for (size_t i = 0; i < t->block_count; i++)
         r.pointers[i] = NULL;
     onuma_pool_set_oom_handler(pool, wait_for_streams, &r);
 
-    uint64_t from = cli_now();
+    uint64_t from = now();
     for (size_t i = 0; i < t->op_count; i++) {
         if (i % PROGRESS_EVERY == 0) cli_progress("replay", i, t->op_count);
         operate(&r, i);
     }
-    uint64_t spent = cli_now() - from - r.verifying;
+    uint64_t spent = now() - from - r.verifying;
     onuma_pool_stats stats;
     read_stats(&r, &stats);
     *out = (replay_result){
@@ -210,7 +217,7 @@ void replay_run(const trace *t, double scale, bool verify, onuma_pool *pool, str
     out->end_reserved = trim(&r);
     out->errors = r.errors;
     cli_progress_end();
-    if (r.errors > ERRORS_TOLD) cli_error("and %llu more", (unsigned long long)(r.errors - ERRORS_TOLD));
+    tell_errors(&r);
     onuma_pool_set_oom_handler(pool, NULL, NULL);
     free(r.pointers);
 }

@@ -7,6 +7,12 @@
 #include "replay/streams.h"
 #include "replay/trace.h"
 
+/* Simulated streams catch up as soon as the library waits for them. With this setting it waits with as much patience as it
+ * ever needs, so that a slow moment of the machine does not show in what is measured. */
+#define REPLAY_PATIENT "pool.wait:60s"
+
+typedef uint64_t replay_clock(void); /* nanoseconds */
+
 typedef struct replay_result {
     uint64_t peak_reserved, metadata_peak; /* bytes */
     uint64_t driver_calls;                 /* up to the trace's last operation */
@@ -16,7 +22,8 @@ typedef struct replay_result {
     double ns_per_op;                      /* without the time that verifying takes */
 } replay_result;
 
-/* The first errors are told on standard error with the line of the trace. The pool has no live blocks afterwards. */
-void replay_run(const trace *t, double scale, bool verify, onuma_pool *pool, streams *s, replay_result *out);
+/* Times are taken with `now`. The first errors are told on standard error with the line of the trace. The pool has no live blocks afterwards. */
+void replay_run(const trace *t, double scale, bool verify, replay_clock *now, onuma_pool *pool, streams *s,
+                replay_result *out);
 
 #endif

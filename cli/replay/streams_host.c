@@ -72,10 +72,21 @@ static void destroy(streams *s) {
 
 static const streams_operations operations = {advance, later_use, release, catch_up, destroy};
 
-static onuma_result wrap(onuma_device *device, onuma_host_timeline *timeline, onuma_queue_order order,
+/* The library waits for a stream: the time that passes meanwhile is not the trace's, and long enough for the streams and
+ * for whatever later queue still used what was freed so far. */
+static void wait(void *user) {
+    streams *s = user;
+    host_streams *host = s->own;
+    (void)catch_up(s);
+    raise_to(&host->later.completed, atomic_load_explicit(&host->later.submitted, memory_order_relaxed));
+}
+
+static onuma_result wrap(streams *s, onuma_device *device, onuma_host_timeline *timeline, onuma_queue_order order,
                          onuma_queue **out) {
     onuma_queue_desc desc = ONUMA_QUEUE_DESC_INIT;
     desc.order = order;
+    desc.user = s;
+    desc.wait = wait;
     return onuma_queue_wrap(device, ONUMA_API_HOST, (uint64_t)(uintptr_t)timeline, &desc, out);
 }
 
@@ -89,10 +100,10 @@ onuma_result streams_create_host(streams *s, onuma_device *device) {
     for (size_t i = 0; i < s->trace->stream_count; i++) {
         atomic_init(&host->timelines[i].submitted, 0);
         atomic_init(&host->timelines[i].completed, 0);
-        onuma_result r = wrap(device, &host->timelines[i], ONUMA_QUEUE_IN_ORDER, &s->queues[i]);
+        onuma_result r = wrap(s, device, &host->timelines[i], ONUMA_QUEUE_IN_ORDER, &s->queues[i]);
         if (r != ONUMA_OK) return r;
         s->count++;
     }
     if (!s->trace->release_count) return ONUMA_OK;
-    return wrap(device, &host->later, ONUMA_QUEUE_UNORDERED, &s->later);
+    return wrap(s, device, &host->later, ONUMA_QUEUE_UNORDERED, &s->later);
 }

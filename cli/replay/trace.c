@@ -203,7 +203,8 @@ static bool take_header(reader *r, char *const *fields, size_t count) {
 
 /* A line without its end, `length` bytes and a zero. */
 static bool take_line(reader *r, char *line, size_t length) {
-    r->line++;
+    if (r->line++ == TRACE_MOST_LINES)
+        return fail(r, "more than %d lines, which is all that is read; cut the trace", TRACE_MOST_LINES);
     bool first = !r->begun;
     if (first && r->line == 1 && length >= 3 && memcmp(line, "\xEF\xBB\xBF", 3) == 0) {
         line += 3; /* a byte order mark */

@@ -24,6 +24,7 @@
 enum {
     TRACE_MOST_OPS = 1 << 23,     /* some 500 MB in memory */
     TRACE_MOST_TEXT = 1 << 30,    /* bytes, unpacked */
+    TRACE_MOST_LINES = 1 << 24,   /* blank lines and comments too, which cost time and no memory */
     TRACE_MOST_STREAMS = 256,     /* each becomes a queue */
     TRACE_LONGEST_LINE = 1024,    /* bytes; comments may be longer */
     TRACE_LARGEST_BLOCK_LOG2 = 48 /* larger than any address space a block could lie in */

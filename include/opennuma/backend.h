@@ -2,7 +2,7 @@
 /**
  * For writers of backends: what one driver API must tell and do.
  *
- * A backend is a constant onuma_backend, which the registry (src/backend/registry.c)
+ * A backend is a constant onuma_backend, which src/backend/list.c
  * lists. Three levels of object, each opaque to the rest of the library:
  *
  *     instance   the driver, loaded: enumerates devices, creates no context
@@ -79,6 +79,10 @@ typedef struct onuma_backend_device_info {
     size_t            page_size;        /**< commit granule of the reserve group; alignment of imports; 0: neither */
     onuma_via         via;              /**< how views of shared memory are bound */
     uint64_t          native_context, native_device; /**< 0 before the device is opened */
+    onuma_proof       proof;            /**< NONE before somebody has looked */
+    bool              import_zero_copy; /**< only if seen */
+    char              sharing_detail[256];
+    uint32_t          sharing_notes;    /**< of ONUMA_SHARING_* */
 } onuma_backend_device_info;
 
 /**
@@ -151,7 +155,8 @@ typedef struct onuma_backend {
     /* ---- coherence, needed unless COHERENT: make the device's writes visible to the CPU (map), and the CPU's to
      * the device (unmap); complete on return. `view` is the block's handle, made beforehand where the segment's
      * views are handles (without one the driver would not learn of the access); 0 where they are pointers. Only a
-     * MODE that was mapped is unmapped. On the backend's own queue, never the user's. */
+     * MODE that was mapped is unmapped. What is mapped for writing can be read, too, and bytes that are not written
+     * keep the device's values. A map that fails leaves nothing mapped. On the backend's own queue, never the user's. */
     onuma_result (*host_map)(onuma_backend_device *device, const onuma_segment *segment, uint64_t view, size_t offset,
                              size_t size, onuma_access mode);
     onuma_result (*host_unmap)(onuma_backend_device *device, const onuma_segment *segment, uint64_t view, size_t offset,

@@ -21,6 +21,9 @@
  *   of two. Native handles (cl_mem, cl_command_queue, ...) travel as uint64_t.
  * - Every function may be called from any thread at any time. Two calls on the
  *   *same* object may run at once, except a call that destroys it.
+ * - A child made by fork() may go on using host pools; what hangs on a driver is
+ *   refused with ONUMA_ERROR_FORKED. Handlers of pthread_atfork may call in, if
+ *   they were registered after the library was loaded.
  * - Structs start with struct_size, which the *_INIT initialisers fill; that
  *   is how later versions add members without breaking programs.
  * - Handles of destroyed runtimes, devices, pools and queues are recognised
@@ -57,9 +60,7 @@
 #define ONUMA_VERSION_PATCH 0
 
 #if defined(_WIN32)
-#if defined(ONUMA_BUILDING_SHARED)
-#define ONUMA_API __declspec(dllexport)
-#elif defined(ONUMA_STATIC)
+#if defined(ONUMA_BUILDING_SHARED) || defined(ONUMA_STATIC) /* the DLL's exports are in its .def file */
 #define ONUMA_API
 #else
 #define ONUMA_API __declspec(dllimport)
@@ -254,8 +255,15 @@ typedef struct onuma_native_device {
 
 /**
  * Use a context that the program made itself. The library keeps its own
- * reference; the device is the caller's to release. Errors: NOT_SUPPORTED
- * where the backend cannot, INVALID_ARGUMENT for handles the driver refuses.
+ * reference, so the program may release its own first; the device is the
+ * caller's to release. `device` may be 0 where the context has but one. Two
+ * contexts of one chip are two devices with the same `physical`: neither sees
+ * the other's memory.
+ *
+ * Errors: NOT_SUPPORTED where the backend cannot, INVALID_ARGUMENT for handles
+ * that no driver here has made, or that the driver refuses. A handle of another
+ * type (a cl_mem for a cl_context) or one that was released cannot be told from
+ * a good one on every driver, and may crash inside it.
  */
 ONUMA_API onuma_result onuma_device_adopt(onuma_runtime *rt, onuma_api api, const onuma_native_device *native,
                                           onuma_device **out);
@@ -266,6 +274,29 @@ ONUMA_API onuma_result onuma_device_from_queue(onuma_runtime *rt, onuma_api api,
 
 /** Give back a device got by adopt or from_queue; BUSY while pools or queues on it live. Others ignore it. */
 ONUMA_API onuma_result onuma_device_release(onuma_device *d);
+
+typedef uint32_t onuma_proof; /**< how it is known that CPU and device see each other's writes */
+enum {
+    ONUMA_PROOF_NONE       = 0, /**< it is not: nobody has looked yet. What is said of sharing is the driver's word.
+                                     The device's first use looks */
+    ONUMA_PROOF_NOT_NEEDED = 1, /**< the CPU itself, or a device that shares nothing */
+    ONUMA_PROOF_ASSUMED    = 2, /**< it is not: the setting opencl.probe:off keeps the library from looking */
+    ONUMA_PROOF_UNPROVABLE = 3, /**< it is not: the device takes no kernel that could look (it has no compiler). Every
+                                     access of the CPU goes through map and unmap */
+    ONUMA_PROOF_CACHED     = 4, /**< measured by an earlier run with the same device, driver and settings */
+    ONUMA_PROOF_MEASURED   = 5, /**< measured by this process */
+    ONUMA_PROOF_FAILED     = 6  /**< measured, and no way to share works: there is no ONUMA_KIND_SHARED */
+};
+
+/** What is worth knowing of how a device shares, in onuma_device_info.sharing_notes; sharing_detail has the words. */
+enum {
+    ONUMA_SHARING_NOT_OFFERED = 1u << 0, /**< the driver has not the way that the setting opencl.share names */
+    ONUMA_SHARING_SLOWER      = 1u << 1, /**< a way that should be faster is offered, was tried and does not hold */
+    ONUMA_SHARING_LESS        = 1u << 2, /**< the driver refuses sizes that it states: max_block is less */
+    ONUMA_SHARING_NO_IMPORTS  = 1u << 3, /**< onuma_import is refused: the program's own memory does not arrive rightly */
+    ONUMA_SHARING_NO_KERNELS  = 1u << 4, /**< the driver reports success and runs nothing */
+    ONUMA_SHARING_HANGS       = 1u << 5  /**< work of the library's own on the device did not end in time */
+};
 
 typedef struct onuma_device_info {
     size_t            struct_size;
@@ -280,12 +311,19 @@ typedef struct onuma_device_info {
     bool              coherent;       /**< CPU and device see each other's writes without map and unmap */
     bool              simulator;      /**< a checking or emulating device, not meant for speed */
     uint64_t          memory_total, memory_free; /**< bytes; 0 if the driver does not tell */
-    uint64_t          max_block;      /**< the largest block the driver says it allows */
+    uint64_t          max_block;      /**< the largest block that pools with the device's alignment can serve, by what the
+                                           driver states, or gave when it was tried; 0: no limit is known */
     size_t            alignment;      /**< that every block has at least */
     uint64_t          native_context, native_device; /**< the driver's handles; 0 until the device is first used, or if it has none */
+    onuma_proof       proof;               /**< what shared_via, coherent, kinds and import_zero_copy rest on */
+    bool              import_zero_copy;    /**< it was seen that onuma_import shares the very pages: each side saw the other's
+                                                writes with no map in between. false: it was not */
+    char              sharing_detail[256]; /**< which ways to share were tried, and why one was turned down; "" if none was */
+    uint32_t          sharing_notes;       /**< of ONUMA_SHARING_*; 0 where nobody has looked, or nothing is to be said */
 } onuma_device_info;
-#define ONUMA_DEVICE_INFO_INIT                                                                                     \
-    { sizeof(onuma_device_info), { 0 }, { 0 }, { 0 }, 0, { 0 }, { 0 }, { 0 }, 0, false, false, 0, 0, 0, 0, 0, 0 }
+#define ONUMA_DEVICE_INFO_INIT                                                                                    \
+    { sizeof(onuma_device_info), { 0 }, { 0 }, { 0 }, 0, { 0 }, { 0 }, { 0 }, 0, false, false, 0, 0, 0, 0, 0, 0, 0, \
+      false, { 0 }, 0 }
 
 /**
  * Describe a device. memory_free is asked from the driver and the system on
@@ -331,8 +369,8 @@ ONUMA_API onuma_result onuma_pool_destroy_forced(onuma_pool *p, uint64_t timeout
  *
  * `align` 0 means the pool's. A size of 0 gives a unique pointer that may be
  * freed. With a queue, memory freed earlier on that (in-order) queue may be
- * reused at once, and the block counts as used by it until it is freed.
- * The contents are undefined.
+ * reused at once, and the block counts as used by it until it is freed; the
+ * queue must be the pool's device's, or a host queue. The contents are undefined.
  *
  * Errors: INVALID_ARGUMENT, OUT_OF_MEMORY, LIMIT, DEVICE_LOST, FORKED.
  */
@@ -351,8 +389,8 @@ ONUMA_API onuma_result onuma_alloc_zeroed(onuma_pool *p, size_t size, size_t ali
 ONUMA_API onuma_result onuma_free(void *ptr, onuma_queue *q);
 
 /**
- * Resize, perhaps moving; the first min(old, new) bytes are kept. If it fails,
- * ptr is still valid. The CPU moves the contents, once announced work that
+ * Resize, perhaps moving; the first min(old, new) bytes and the alignment asked
+ * for at allocation are kept. If it fails, ptr is still valid. The CPU moves the contents, once announced work that
  * writes the block is done.
  *
  * Errors: as onuma_alloc; INVALID_POINTER, for NULL too; NOT_SUPPORTED for
@@ -375,7 +413,11 @@ typedef struct onuma_import_desc {
  * Make memory of the program a block, without copying. *out is `host` itself.
  * Freed with onuma_free, which calls the deleter once no queue uses it.
  * Errors: NOT_SUPPORTED where the device would have to copy it (unaligned),
- * CONFLICT if it overlaps a live block.
+ * CONFLICT if it overlaps another import, or memory that a pool holds: also
+ * where that is free, since the pool may hand it out at any moment.
+ *
+ * A pointer names one block, of one device. To share the same memory with a
+ * second device or context, map it twice (a file, a memfd) and import each.
  */
 ONUMA_API onuma_result onuma_import(onuma_device *d, void *host, size_t size, const onuma_import_desc *desc, void **out);
 
@@ -505,13 +547,17 @@ typedef struct onuma_queue_desc {
     void (*lock)(void *user);   /**< taken around native calls on the queue, for APIs that want it; NULL ok */
     void (*unlock)(void *user);
     void *user;
+    void (*wait)(void *user);   /**< called, with no lock held, while the library waits for the queue: returns when the queue
+                                     has got further, or at once; NULL: the library asks again and again */
 } onuma_queue_desc;
-#define ONUMA_QUEUE_DESC_INIT { sizeof(onuma_queue_desc), ONUMA_QUEUE_DETECT, NULL, NULL, NULL }
+#define ONUMA_QUEUE_DESC_INIT { sizeof(onuma_queue_desc), ONUMA_QUEUE_DETECT, NULL, NULL, NULL, NULL }
 
 /**
  * The native queue of ONUMA_API_HOST is the address of one of these. The
  * program adds to `submitted` as it hands work to its own worker, and the
  * worker sets `completed` as it finishes: C11 or C++11 atomics, both only grow.
+ * If all is completed by then, it may go once onuma_queue_release is over; else
+ * it stays until the device's pools are destroyed.
  */
 typedef struct onuma_host_timeline {
 #if defined(__cplusplus)
@@ -538,7 +584,12 @@ typedef struct onuma_native_event {
 /** q's later work runs after `on`'s earlier work. `done` NULL: made by the library; else the program already did it and announces it. */
 ONUMA_API onuma_result onuma_queue_wait(onuma_queue *q, onuma_queue *on, const onuma_native_event *done);
 
-/** Announce that work about to be submitted to q accesses a block. CONFLICT while the host holds it in a way that does not go with it. */
+/**
+ * Announce that work about to be submitted to q accesses a block. Errors:
+ * CONFLICT while the host holds it in a way that does not go with it;
+ * INVALID_ARGUMENT where q is another device's than the block (host queues
+ * may use any that the CPU reaches), or writes what was imported read-only.
+ */
 ONUMA_API onuma_result onuma_use(onuma_queue *q, void *ptr, onuma_access mode);
 
 /** onuma_use for n blocks: all or none. */

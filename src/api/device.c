@@ -88,6 +88,7 @@ static onuma_result release_last(onuma__runtime *runtime, onuma__device *device)
     onuma__queues_drain_device(device, QUEUES_WAIT);
     if (onuma__device_is_kept(device) && atomic_load_explicit(&device->users, memory_order_acquire) == 0)
         return ONUMA_OK;
+    if (atomic_load_explicit(&device->users, memory_order_acquire) == 0) onuma__sync_end_imports(device);
     return onuma__registry_release(&runtime->registry, device, &gone);
 }
 
@@ -109,6 +110,14 @@ onuma_result onuma_device_release(onuma_device *d) {
 }
 
 /* -------------------------------------------------------------- describing */
+
+/* What pools of the device's own alignment can serve. A device that can serve none still has a limit, and 0 says none. */
+static uint64_t max_block(const onuma_backend_device_info *info) {
+    if (info->max_segment == 0) return 0;
+    const size_t most = info->max_segment < SIZE_MAX ? (size_t)info->max_segment : SIZE_MAX;
+    const size_t largest = onuma__largest_block(most, info->alignment);
+    return largest != 0 ? largest : 1;
+}
 
 /*
  * Bytes free now. Where the device lives on the CPU's memory the system's word
@@ -147,10 +156,13 @@ onuma_result onuma_device_get_info(const onuma_device *d, onuma_device_info *out
         .coherent = (from.abilities & ONUMA_ABILITY_COHERENT) != 0,
         .simulator = from.simulator,
         .memory_total = from.memory_total,
-        .max_block = from.max_segment,
+        .max_block = max_block(&from),
         .alignment = from.alignment,
         .native_context = from.native_context,
         .native_device = from.native_device,
+        .proof = from.proof,
+        .import_zero_copy = from.import_zero_copy,
+        .sharing_notes = from.sharing_notes,
     };
     r = memory_free(device, &from, &info.memory_free);
     if (r != ONUMA_OK) return r;
@@ -160,6 +172,7 @@ onuma_result onuma_device_get_info(const onuma_device *d, onuma_device_info *out
     (void)snprintf(info.driver, sizeof info.driver, "%s", from.driver);
     (void)snprintf(info.physical, sizeof info.physical, "%s", from.physical);
     (void)snprintf(info.shared_via, sizeof info.shared_via, "%s", from.shared_via);
+    (void)snprintf(info.sharing_detail, sizeof info.sharing_detail, "%s", from.sharing_detail);
     onuma__struct_write(type, &info, out);
     return ONUMA_OK;
 }

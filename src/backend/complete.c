@@ -241,7 +241,39 @@ onuma_result onuma__backend_complete(const onuma_backend *from, onuma_backend *t
     return ONUMA_OK;
 }
 
-onuma_result onuma__backend_check(const onuma_backend *complete, const onuma_backend_device_info *info) {
+/* No device needs more, and sums with it must not overflow. */
+#define MOST_ALIGNMENT ((size_t)1 << 30)
+
+/* Every text of a device's description. */
+static void end_texts(onuma_backend_device_info *info) {
+    info->name[sizeof info->name - 1] = '\0';
+    info->driver[sizeof info->driver - 1] = '\0';
+    info->physical[sizeof info->physical - 1] = '\0';
+    info->shared_via[sizeof info->shared_via - 1] = '\0';
+    info->sharing_detail[sizeof info->sharing_detail - 1] = '\0';
+}
+
+/* Texts that a driver did not end are cut, values that no device can have make it one that does not work. */
+static onuma_result check_values(const onuma_backend *complete, onuma_backend_device_info *info) {
+    end_texts(info);
+    if (!onuma__is_power_of_two(info->alignment) || info->alignment > MOST_ALIGNMENT)
+        return onuma__fail(ONUMA_ERROR_INTERNAL,
+                           "backend %s: device \"%s\" has an alignment of %zu, no power of two up to %zu",
+                           complete->name, info->name, info->alignment, MOST_ALIGNMENT);
+    const bool paged = (info->abilities & ONUMA_ABILITY_RESERVE) != 0;
+    if ((paged || info->page_size != 0) && !onuma__is_power_of_two(info->page_size))
+        return onuma__fail(ONUMA_ERROR_INTERNAL, "backend %s: device \"%s\" has pages of %zu bytes, no power of two",
+                           complete->name, info->name, info->page_size);
+    if (info->type > ONUMA_DEVICE_HOST || info->kinds >> (ONUMA_KIND_DEVICE + 1) != 0)
+        return onuma__fail(ONUMA_ERROR_INTERNAL,
+                           "backend %s: device \"%s\" is of type %u and has memory of kinds 0x%x, which do not exist",
+                           complete->name, info->name, (unsigned)info->type, (unsigned)info->kinds);
+    return ONUMA_OK;
+}
+
+onuma_result onuma__backend_check(const onuma_backend *complete, onuma_backend_device_info *info) {
+    const onuma_result r = check_values(complete, info);
+    if (r != ONUMA_OK) return r;
     const uint32_t a = info->abilities;
     const struct {
         bool needed, missing;
@@ -261,8 +293,5 @@ onuma_result onuma__backend_check(const onuma_backend *complete, const onuma_bac
         if (rules[i].needed && rules[i].missing)
             return onuma__fail(ONUMA_ERROR_INTERNAL, "backend %s: %s is missing, though device \"%s\" %s",
                                complete->name, rules[i].function, info->name, rules[i].why);
-    if (!onuma__is_power_of_two(info->alignment))
-        return onuma__fail(ONUMA_ERROR_INTERNAL, "backend %s: device \"%s\" has an alignment of %zu, no power of two",
-                           complete->name, info->name, info->alignment);
     return ONUMA_OK;
 }

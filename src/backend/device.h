@@ -87,11 +87,14 @@ onuma_result onuma__device_open(onuma__device *device);
 onuma_result onuma__backend_complete(const onuma_backend *from, onuma_backend *to);
 
 /* Whether a device's abilities have their functions in a complete table. INTERNAL names what is missing. */
-onuma_result onuma__backend_check(const onuma_backend *complete, const onuma_backend_device_info *info);
+onuma_result onuma__backend_check(const onuma_backend *complete, onuma_backend_device_info *info);
 
 /* A driver's answer on its way up: marks the device lost on DEVICE_LOST. Returns r. */
 onuma_result onuma__device_note(onuma__device *device, onuma_result r);
 
+/* list.c: what this library was built with. */
+extern const onuma_backend *const onuma__backends[];
+extern const size_t onuma__backend_total;
 extern const onuma_backend onuma__backend_host;
 extern const onuma_backend onuma__backend_opencl;
 

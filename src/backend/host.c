@@ -3,13 +3,18 @@
  * The host backend: the CPU's own memory, no driver. The smallest complete backend, and the template for
  * others. Groups it has no use for (ADOPT, HANDLES, coherence, WAIT) are left out. A host queue is the
  * address of the program's timeline.
+ *
+ * With host.large_pages it has no RESERVE group, for large pages are had and given back whole: pools take segments then.
  */
 #include "backend/device.h"
 #include "base/checked.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-static char cpu; /* neither instance nor device has any state: both are this address */
+/* Neither instance nor device has any state but how it was asked for: both are one of these addresses. */
+static char ordinary, in_large_pages, refused_large_pages;
 struct onuma_backend_queue {
     onuma_host_timeline timeline;
 };
@@ -19,8 +24,11 @@ struct onuma_backend_marker {
 };
 
 static onuma_result host_open(const onuma_backend_host *host, onuma_backend_instance **out) {
-    (void)host;
-    *out = (onuma_backend_instance *)&cpu;
+    const char *wanted = host->config(host, "host.large_pages"), *why;
+    char *instance = &ordinary;
+    if (wanted != NULL && strcmp(wanted, "on") == 0)
+        instance = onuma__os_large_page_size(&why) != 0 ? &in_large_pages : &refused_large_pages;
+    *out = (onuma_backend_instance *)instance;
     return ONUMA_OK;
 }
 static size_t host_device_count(onuma_backend_instance *instance) {
@@ -34,7 +42,7 @@ static onuma_result host_memory_free(onuma_backend_device *device, uint64_t *byt
     return ONUMA_OK;
 }
 static onuma_result host_device_info(onuma_backend_device *device, onuma_backend_device_info *out) {
-    (void)device;
+    const char *how = (const char *)device, *why;
     uint64_t available;
     /* clang-format off */
     *out = (onuma_backend_device_info){
@@ -42,8 +50,16 @@ static onuma_result host_device_info(onuma_backend_device *device, onuma_backend
         .physical = "cpu", .shared_via = "pointer", .type = ONUMA_DEVICE_HOST, .via = ONUMA_VIA_POINTER,
         .abilities = ONUMA_ABILITY_RESERVE | ONUMA_ABILITY_IMPORT | ONUMA_ABILITY_COHERENT | ONUMA_ABILITY_QUEUES,
         .kinds = 1u << ONUMA_KIND_HOST | 1u << ONUMA_KIND_SHARED, .alignment = 64 /* a cache line */,
-        .page_size = onuma__os_abilities_get()->page_size};
+        .page_size = onuma__os_abilities_get()->page_size, .proof = ONUMA_PROOF_NOT_NEEDED, .import_zero_copy = true};
     /* clang-format on */
+    if (how == &in_large_pages) out->abilities &= ~(uint32_t)ONUMA_ABILITY_RESERVE;
+    if (how != &ordinary) {
+        const size_t large = onuma__os_large_page_size(&why);
+        if (large != 0)
+            (void)snprintf(out->driver, sizeof out->driver, "system memory in pages of %zu KiB", large >> 10);
+        else
+            (void)snprintf(out->driver, sizeof out->driver, "system memory, no large pages: %s", why);
+    }
     onuma__os_memory(&out->memory_total, &available);
     return ONUMA_OK;
 }
@@ -60,6 +76,16 @@ static void host_device_close(onuma_backend_device *device) {
     (void)device;
 }
 
+/* Ordinary ones where no large page is left, and for what is not whole large ones, without a word. */
+static void *map_large_or_ordinary(size_t size, size_t align) {
+    const char *why;
+    size_t whole;
+    void *base = NULL;
+    if (onuma__align_up(size, onuma__os_large_page_size(&why), &whole) && whole == size)
+        base = onuma__os_map_large(size);
+    return base != NULL ? base : onuma__os_map(size, align);
+}
+
 /* `get` is onuma__os_map or onuma__os_reserve, which say themselves why they fail. */
 static onuma_result get_pages(onuma_kind kind, size_t size, void *(*get)(size_t, size_t), onuma_segment *out) {
     if (kind != ONUMA_KIND_HOST && kind != ONUMA_KIND_SHARED)
@@ -73,8 +99,7 @@ static onuma_result get_pages(onuma_kind kind, size_t size, void *(*get)(size_t,
     return ONUMA_OK;
 }
 static onuma_result host_create(onuma_backend_device *device, onuma_kind kind, size_t size, onuma_segment *out) {
-    (void)device;
-    return get_pages(kind, size, onuma__os_map, out);
+    return get_pages(kind, size, (const char *)device == &in_large_pages ? map_large_or_ordinary : onuma__os_map, out);
 }
 static onuma_result host_reserve(onuma_backend_device *device, onuma_kind kind, size_t size, onuma_segment *out) {
     (void)device;

@@ -12,13 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A new backend is one more line. */
-static const onuma_backend *const backends[] = {
-    &onuma__backend_opencl,
-    &onuma__backend_host,
-};
-enum { BACKENDS = sizeof backends / sizeof backends[0] };
-
 /* The lower, the sooner a device is taken when nobody chose. */
 static unsigned rank(const onuma_backend_device_info *info) {
     if (info->type == ONUMA_DEVICE_HOST) return 4;
@@ -49,9 +42,25 @@ static onuma__device *new_device(const onuma__registry *registry, const onuma__b
     return device;
 }
 
+/* No machine has as many: who says so does not work, or is not asked truly. */
+#define MOST_DEVICES 4096u
+
+static void give_up(const onuma__registry *registry, onuma__backend_state *state) {
+    state->ops->close(state->instance);
+    state->instance = NULL;
+    state->status = ONUMA_BACKEND_ERROR;
+    onuma__log_write(registry->log, ONUMA_LOG_WARN, "backend %s: %s", state->ops->name, state->detail);
+}
+
 static onuma_result add_devices(onuma__registry *registry, onuma__backend_state *state) {
     const size_t count = state->ops->device_count(state->instance);
     if (count == 0) return ONUMA_OK;
+    if (count > MOST_DEVICES) {
+        snprintf(state->detail, sizeof state->detail, "the driver says that it has %zu devices, which cannot be",
+                 count);
+        give_up(registry, state);
+        return ONUMA_OK;
+    }
     onuma__device **grown = realloc(registry->devices, (registry->device_count + count) * sizeof registry->devices[0]);
     if (grown == NULL)
         return onuma__fail(ONUMA_ERROR_OUT_OF_MEMORY, "no memory for %zu devices of backend %s", count,
@@ -95,6 +104,7 @@ static void open_backend(onuma__registry *registry, const onuma_backend *from, o
     if (r == ONUMA_OK) {
         state->status = ONUMA_BACKEND_OK;
         ops->describe(state->instance, state->detail, sizeof state->detail);
+        state->detail[sizeof state->detail - 1] = '\0';
         return;
     }
     state->instance = NULL;
@@ -109,15 +119,15 @@ onuma_result onuma__registry_open(const onuma__config *config, const onuma__log 
     onuma_result r = onuma__backend_context_create(config, log, &context);
     if (r != ONUMA_OK) return r;
     onuma__registry registry = {.log = log, .config = config, .context = context};
-    registry.backends = calloc(BACKENDS, sizeof registry.backends[0]);
-    registry.tables = calloc(BACKENDS, sizeof registry.tables[0]);
+    registry.backends = calloc(onuma__backend_total, sizeof registry.backends[0]);
+    registry.tables = calloc(onuma__backend_total, sizeof registry.tables[0]);
     if (registry.backends == NULL || registry.tables == NULL) {
         r = onuma__fail(ONUMA_ERROR_OUT_OF_MEMORY, "no memory for the table of backends");
         goto failed;
     }
-    for (size_t i = 0; i < BACKENDS; i++) {
+    for (size_t i = 0; i < onuma__backend_total; i++) {
         onuma__backend_state *state = &registry.backends[registry.backend_count++];
-        open_backend(&registry, backends[i], &registry.tables[i], state);
+        open_backend(&registry, onuma__backends[i], &registry.tables[i], state);
         if (state->status == ONUMA_BACKEND_OK && (r = add_devices(&registry, state)) != ONUMA_OK) goto failed;
     }
     *out = registry;

@@ -19,9 +19,13 @@
     X(track,          "track",          CHOICE("basic|full"), "basic", "full: exact peaks, and age and call site of every block in leak reports; costs some 50 ns a call") \
     X(check,          "check",          CHOICE("none|hazards"), "none", "hazards: report conflicting and unannounced accesses") \
     X(backends,       "backends",       CHOICE("all|host"), "all", "host: load no driver at all") \
-    X(opencl_share,   "opencl.share",   CHOICE("auto|usm|svm_fine|svm_coarse|import"), "auto", "how OpenCL devices share memory with the CPU; auto takes the best the device has") \
+    X(host_large_pages, "host.large_pages", BOOL, "off", "segments of the host's pools in large pages, where the system lets this process have them; else ordinary ones") \
+    X(opencl_share,   "opencl.share",   CHOICE("auto|usm|svm_fine|svm_coarse|import"), "auto", "how OpenCL devices share memory with the CPU; auto takes the best that works") \
+    X(opencl_probe,   "opencl.probe",   CHOICE("cached|always|off"), "cached", "whether a kernel proves, at a device's first use, that sharing works: cached keeps the result in the user's cache folder, off believes the driver") \
+    X(opencl_patience, "opencl.patience", TIME, "30s", "how long that proof may wait for a device in all; one that keeps it waiting longer counts as hung") \
     X(pool_segment,   "pool.segment",   SIZE, "0", "size of ordinary segments; 0: by kind and device") \
-    X(pool_cache,     "pool.cache",     SIZE, "4m", "most bytes of free small blocks that one thread keeps per pool")
+    X(pool_wait,      "pool.wait",      TIME, "1ms", "how long an allocation may wait for queues rather than make a pool larger than it ever needed to be") \
+    X(pool_cache,     "pool.cache",     SIZE, "16m", "most bytes of free small blocks, and as many of large ones, that one thread keeps per pool and queue")
 /* clang-format on */
 
 /* Each key's place in the list. */
@@ -46,6 +50,7 @@ typedef struct onuma__config {
 enum { ONUMA__TRACK_BASIC, ONUMA__TRACK_FULL };
 enum { ONUMA__CHECK_NONE, ONUMA__CHECK_HAZARDS };
 enum { ONUMA__BACKENDS_ALL, ONUMA__BACKENDS_HOST };
+enum { ONUMA__PROBE_CACHED, ONUMA__PROBE_ALWAYS, ONUMA__PROBE_OFF };
 enum { ONUMA__SHARE_AUTO, ONUMA__SHARE_USM, ONUMA__SHARE_SVM_FINE, ONUMA__SHARE_SVM_COARSE, ONUMA__SHARE_IMPORT };
 
 /* Every key at its fallback. */

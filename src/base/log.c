@@ -34,5 +34,6 @@ void onuma__log_write(const onuma__log *log, onuma_log_level level, const char *
         /* One call, so that lines of several threads do not mix. */
         strcat(line, "\n");
         fputs(line, stderr);
+        fflush(stderr); /* not every system leaves it unbuffered, and the next thing may be a crash */
     }
 }

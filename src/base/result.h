@@ -13,11 +13,15 @@
 #define ONUMA__PRINTF(text, first) __attribute__((__format__(__printf__, text, first)))
 #endif
 #define ONUMA__COLD __attribute__((cold, noinline))
+#define ONUMA__INLINE __attribute__((always_inline)) inline /* where a call would cost more than it does */
+#define ONUMA__APART __attribute__((noinline))              /* so that what is left needs no stack */
 #define ONUMA__LIKELY(x) __builtin_expect(!!(x), 1)
 #define ONUMA__UNLIKELY(x) __builtin_expect(!!(x), 0)
 #else
 #define ONUMA__PRINTF(text, first)
 #define ONUMA__COLD
+#define ONUMA__INLINE inline
+#define ONUMA__APART
 #define ONUMA__LIKELY(x) (x)
 #define ONUMA__UNLIKELY(x) (x)
 #endif

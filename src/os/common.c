@@ -5,6 +5,7 @@
 #include "base/checked.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +17,17 @@ onuma_result onuma__os_check_pages(const char *what, const void *p, size_t size)
     if (p && size && address % page == 0 && size % page == 0 && address <= UINTPTR_MAX - size) return ONUMA_OK;
     return onuma__fail(ONUMA_ERROR_INTERNAL, "%s of %zu bytes at %p: not whole pages of %zu bytes", what, size, p,
                        page);
+}
+
+bool onuma__os_check_window(const onuma__os_shared *shared, size_t offset, size_t size) {
+    const size_t granule = onuma__os_abilities_get()->reserve_granule;
+    if (size != 0 && size % granule == 0 && offset % granule == 0 && offset < shared->size &&
+        size <= shared->size - offset)
+        return true;
+    onuma__fail(ONUMA_ERROR_INTERNAL,
+                "mapping %zu bytes at %zu of %zu shared ones: not whole granules of %zu bytes in it", size, offset,
+                shared->size, granule);
+    return false;
 }
 
 static void *place_checked(const char *what, size_t size, size_t align, bool committed) {
@@ -45,9 +57,13 @@ void *onuma__os_map(size_t size, size_t align) {
     return place_checked("mapping", whole, align, true);
 }
 
-bool onuma__os_is_bare_name(const char *name) {
+bool onuma__os_check_bare_name(const char *name, char *why, size_t why_size) {
     /* ':' is a drive or a stream on Windows. */
-    return name && *name && strpbrk(name, "/\\:") == NULL && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
+    if (name && *name && strpbrk(name, "/\\:") == NULL && strcmp(name, ".") != 0 && strcmp(name, "..") != 0)
+        return true;
+    (void)snprintf(why, why_size, "\"%s\" is not a bare file name; drivers are loaded from the system's places only",
+                   name ? name : "");
+    return false;
 }
 
 /* -------------------------------------------------------------------- once */
@@ -71,13 +87,14 @@ void onuma__os_once_run(onuma__os_once *once, void (*fn)(void)) {
                                                                        memory_order_acquire, memory_order_acquire)) {
             fn();
             atomic_store_explicit(&once->state, ONCE_DONE, memory_order_release);
+            onuma__os_word_wake_all(&once->state);
             return;
         }
         if (seen == running) {
             if (turns < 64)
                 onuma__os_yield();
             else
-                onuma__os_sleep(100000);
+                onuma__os_word_wait(&once->state, running);
             seen = atomic_load_explicit(&once->state, memory_order_acquire);
         }
     }

@@ -27,11 +27,7 @@ static bool says_absent(const char *message, const char *name) {
 
 void *onuma__os_library_open(const char *name, char *why, size_t why_size) {
     if (why_size) why[0] = '\0';
-    if (!onuma__os_is_bare_name(name)) {
-        snprintf(why, why_size, "\"%s\" is not a bare file name; drivers are loaded from the system's places only",
-                 name ? name : "");
-        return NULL;
-    }
+    if (!onuma__os_check_bare_name(name, why, why_size)) return NULL;
     void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (library) return library;
 
@@ -46,15 +42,6 @@ void *onuma__os_library_open(const char *name, char *why, size_t why_size) {
         freelocale(english);
     }
     return NULL;
-}
-
-void *onuma__os_library_of_process(const char *symbol) {
-    void *process = dlopen(NULL, RTLD_NOW | RTLD_LOCAL);
-    return process && dlsym(process, symbol) ? process : NULL;
-}
-
-void *onuma__os_library_symbol(void *library, const char *name) {
-    return library ? dlsym(library, name) : NULL;
 }
 
 const char *onuma__os_getenv(const char *name) {

@@ -1,86 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Virtual memory. Reserved pages are PROT_NONE: they count towards no limit of memory, and a touch faults.
- */
+/* What Linux does its own way with memory: giving pages back, keeping them out of children, and asking whether an address
+ * can be read. */
 #define _GNU_SOURCE
-#include "base/checked.h"
 #include "os/private.h"
 
 #include <errno.h>
 #include <sys/mman.h>
-
-static onuma_result fail_errno(const char *what, const void *p, size_t size) {
-    int error = errno;
-    return onuma__fail(error == ENOMEM ? ONUMA_ERROR_OUT_OF_MEMORY : ONUMA_ERROR_INTERNAL, "%s %zu bytes at %p: %s%s",
-                       what, size, p, onuma__os_error_text((unsigned long)error).text,
-                       error == ENOMEM ? "; free memory, or raise the limits vm.max_map_count, vm.overcommit_memory "
-                                         "or ulimit -v"
-                                       : "");
-}
-
-/* Over-reserves by the alignment and gives the ends back, since mmap promises no more than a page. */
-void *onuma__os_place(size_t size, size_t align, bool committed) {
-    size_t span;
-    size_t page = onuma__os_abilities_get()->page_size;
-    if (!onuma__add(size, align - page, &span)) {
-        onuma__fail(ONUMA_ERROR_OUT_OF_MEMORY, "%zu bytes aligned to %zu are more than all addresses", size, align);
-        return NULL;
-    }
-    void *p = mmap(NULL, span, committed ? PROT_READ | PROT_WRITE : PROT_NONE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | (committed ? 0 : MAP_NORESERVE), -1, 0);
-    if (p == MAP_FAILED) {
-        fail_errno("mapping", NULL, span);
-        return NULL;
-    }
-    char *begin = p;
-    size_t head = (size_t)(-(uintptr_t)begin & (align - 1));
-    size_t tail = span - head - size;
-    /* If trimming fails (the limit on mappings), the ends stay reserved and cost addresses only. */
-    if (head) munmap(begin, head);
-    if (tail) munmap(begin + head + size, tail);
-    return begin + head;
-}
-
-onuma_result onuma__os_commit(void *p, size_t size) {
-    onuma_result r = onuma__os_check_pages("committing", p, size);
-    if (r != ONUMA_OK) return r;
-    if (mprotect(p, size, PROT_READ | PROT_WRITE) != 0) return fail_errno("committing", p, size);
-    return ONUMA_OK;
-}
+#include <sys/syscall.h>
+#include <unistd.h>
 
 onuma_result onuma__os_decommit(void *p, size_t size) {
     onuma_result r = onuma__os_check_pages("decommitting", p, size);
     if (r != ONUMA_OK) return r;
     /* Closed before it is emptied: a stray write in between must fault, not bring a page back. */
-    if (mprotect(p, size, PROT_NONE) != 0) return fail_errno("decommitting", p, size);
+    if (mprotect(p, size, PROT_NONE) != 0) return onuma__os_fail_errno("decommitting", p, size);
     if (madvise(p, size, MADV_DONTNEED) == 0) return ONUMA_OK;
     /* Pages of a program that called mlockall are not given up unless they are unlocked. */
     if (errno == EINVAL && munlock(p, size) == 0 && madvise(p, size, MADV_DONTNEED) == 0) return ONUMA_OK;
-    r = fail_errno("decommitting", p, size);
+    r = onuma__os_fail_errno("decommitting", p, size);
     mprotect(p, size, PROT_READ | PROT_WRITE);
     return r;
 }
 
-void onuma__os_release(void *p, size_t size) {
-    size_t whole = 0;
-    if (!onuma__align_up(size, onuma__os_abilities_get()->page_size, &whole)) whole = 0;
-    if (onuma__os_check_pages("releasing", p, whole) != ONUMA_OK) return;
-    if (munmap(p, whole) != 0) fail_errno("releasing", p, whole);
+/* The kernel copies the signal set in before it looks at what to do with it, and there is nothing that it would do. */
+bool onuma__os_can_read(const void *p) {
+    enum { NOTHING = -1 };
+    if (p == NULL || (uintptr_t)p % sizeof(void *) != 0) return false;
+    return syscall(SYS_rt_sigprocmask, NOTHING, p, NULL, (size_t)8) != 0 && errno == EINVAL;
 }
 
-onuma_result onuma__os_protect(void *p, size_t size, onuma__os_protection protection) {
-    static const int bits[] = {[ONUMA__PROTECT_NONE] = PROT_NONE,
-                               [ONUMA__PROTECT_READ] = PROT_READ,
-                               [ONUMA__PROTECT_READ_WRITE] = PROT_READ | PROT_WRITE};
-    onuma_result r = onuma__os_check_pages("protecting", p, size);
-    if (r != ONUMA_OK) return r;
-    if ((unsigned)protection >= sizeof bits / sizeof *bits)
-        return onuma__fail(ONUMA_ERROR_INTERNAL, "protecting %p: no such protection as %d", p, (int)protection);
-    if (mprotect(p, size, bits[protection]) != 0) return fail_errno("protecting", p, size);
-    return ONUMA_OK;
+/* The call itself, for the C library of old systems has no function for it; their kernels may lack it (ENOSYS). */
+int onuma__os_nameless_file(void) {
+    const unsigned close_on_exec = 1;
+    return (int)syscall(SYS_memfd_create, "opennuma", close_on_exec);
 }
 
 void onuma__os_exclude_from_fork(void *p, size_t size) {
     if (onuma__os_check_pages("excluding from fork", p, size) != ONUMA_OK) return;
-    if (madvise(p, size, MADV_DONTFORK) != 0) fail_errno("excluding from fork", p, size);
+    if (madvise(p, size, MADV_DONTFORK) != 0) onuma__os_fail_errno("excluding from fork", p, size);
 }

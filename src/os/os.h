@@ -2,8 +2,8 @@
 /*
  * The system layer: everything the library asks of an operating system.
  *
- * One header; the files linux_*.c and windows_*.c implement it, each one part of
- * it, and common.c what both share. Rules that hold for every function:
+ * One header; the files linux_*.c, darwin_*.c (macOS) and windows_*.c implement it,
+ * each one part of it, posix_*.c what the first two share and common.c what all do. Rules that hold for every function:
  *   - addresses and sizes are multiples of onuma__os_page_size() unless said
  *     otherwise; passing others is a defect of the caller, answered with
  *     INTERNAL, never a crash;
@@ -17,12 +17,20 @@
 
 #include "base/result.h"
 
+#if UINTPTR_MAX < UINT64_MAX
+#error "OpenNUMA needs a 64-bit system: a pool reserves addresses by the gigabyte (docs/platforms.md)"
+#endif
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "OpenNUMA has been tried on little-endian machines only (docs/platforms.md)"
+#endif
+
 /* ------------------------------------------------------------ virtual memory */
 
 typedef struct onuma__os_abilities {
     size_t page_size;        /* of mappings */
     size_t reserve_granule;  /* reservations start on it (64 KiB on Windows) */
-    bool asymmetric_barrier; /* onuma__os_barrier_all works (membarrier; FlushProcessWriteBuffers) */
+    uint64_t address_space;  /* bytes of addresses that a process has: 128 TiB on most, 512 GiB on small Arm machines */
+    bool asymmetric_barrier; /* onuma__os_barrier_all works (membarrier; FlushProcessWriteBuffers, but not Wine's) */
 } onuma__os_abilities;
 
 /* Read once, at the first call; then constant. Thread-safe. */
@@ -49,6 +57,41 @@ onuma_result onuma__os_protect(void *p, size_t size, onuma__os_protection protec
 /* reserve and commit in one: zeroed memory of at least `size`, `align` as above. Given back with onuma__os_release. */
 void *onuma__os_map(size_t size, size_t align);
 
+/*
+ * Large pages, which the processor finds faster: their size, or 0 and *why (a constant) where this process may have none.
+ * Asked once in a process; on Windows it switches on the right to lock memory (SeLockMemoryPrivilege), if the user has it, so it
+ * is called only where large pages are wanted. Linux gives them as it has some ("transparent"), Windows never pages them out.
+ */
+size_t onuma__os_large_page_size(const char **why);
+
+/* onuma__os_map in large pages, `size` a multiple of their size, aligned to it. Given back whole, with onuma__os_release.
+ * NULL and a detail where there are none, or none left: callers take ordinary pages then. */
+void *onuma__os_map_large(size_t size);
+
+/*
+ * Memory with several mappings: what is written through one is read through the others at once, since they are the same
+ * pages. Zeroed at first; it lives as long as its handle or a mapping does. Mappings of a forked parent are its
+ * child's too. Sizes and offsets are multiples of reserve_granule.
+ */
+typedef struct onuma__os_shared {
+    intptr_t
+        handle;  /* a file descriptor (memfd; closed by exec); on Windows a section of the page file, not inherited */
+    size_t size; /* 0: none */
+} onuma__os_shared;
+
+/* NOT_SUPPORTED where the system has no such memory (Linux before 3.17), OUT_OF_MEMORY. */
+onuma_result onuma__os_shared_create(size_t size, onuma__os_shared *out);
+
+/* [offset, offset + size) of it, readable and writable, anywhere. NULL and a detail on failure. */
+void *onuma__os_shared_map(const onuma__os_shared *shared, size_t offset, size_t size);
+void onuma__os_shared_unmap(void *p, size_t size);
+
+/* Mappings stay. Once it is closed, or if it never was created (all zero), nothing happens. */
+void onuma__os_shared_close(onuma__os_shared *shared);
+
+/* Whether the `void *` at this address, whatever it is, can be read. It may be gone a moment later. */
+bool onuma__os_can_read(const void *p);
+
 /* Keep these pages out of fork()ed children where the system can (segments a device may write). */
 void onuma__os_exclude_from_fork(void *p, size_t size);
 
@@ -62,14 +105,14 @@ void onuma__os_memory(uint64_t *total, uint64_t *available);
 /* ------------------------------------------------- threads, locks, waiting */
 
 /*
- * A lock of one word: futex on Linux, SRWLOCK on Windows. Not recursive.
+ * A lock of one word: futex on Linux, __ulock on macOS, SRWLOCK on Windows. Not recursive.
  * Zero-initialised is unlocked. Fork: see onuma__os_at_fork.
  */
 typedef struct onuma__os_lock {
 #if defined(_WIN32)
     void *word;
 #else
-    _Atomic uint32_t word;
+    _Alignas(8) _Atomic uint32_t word; /* as wide as there: structs, and statistics that count them, are alike */
 #endif
 } onuma__os_lock;
 
@@ -95,6 +138,8 @@ typedef struct onuma__os_thread {
     void *heaps;         /* src/pool: the thread's slab caches */
     char *text;          /* src/base: the error detail */
     uint64_t number;     /* 1, 2, ... in order of first use; never reused */
+    const void *key;     /* src/pool: what the thread last allocated with, and */
+    void *heap;          /* the heap that served it */
     uint32_t in_handler; /* src/policy: depth of user handlers on this thread's stack */
 } onuma__os_thread;
 
@@ -111,8 +156,15 @@ static inline onuma__os_thread *onuma__os_thread_get(void) {
     onuma__os_thread *t = &onuma__os_this_thread;
     return ONUMA__LIKELY(t->number != 0) ? t : onuma__os_thread_first();
 }
+/* The same, without making it a state: number 0 and nothing in it until the thread first calls onuma__os_thread_get. */
+static inline const onuma__os_thread *onuma__os_thread_peek(void) {
+    return &onuma__os_this_thread;
+}
 #else
 onuma__os_thread *onuma__os_thread_get(void);
+static inline const onuma__os_thread *onuma__os_thread_peek(void) {
+    return onuma__os_thread_get();
+}
 #endif
 
 /*
@@ -160,11 +212,20 @@ static inline void onuma__os_fence(void) {
 }
 
 /*
+ * What this thread has read stays before what it reads from here on: for a reader that looks at a version, then at things by
+ * relaxed loads, then at the version again. The thread sanitizer needs none: there all of it is atomic.
+ */
+static inline void onuma__os_read_fence(void) {
+#if !ONUMA__THREAD_SANITIZER
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+#endif
+}
+
+/*
  * All other threads of the process pass a full memory barrier before this returns, and so does the caller: the slow
  * half of an asymmetric guard, whose fast half is then a compiler barrier. false: the system cannot, and both sides
- * need real fences (the caller has passed one; onuma__os_light_barrier does the right one). Where the abilities
- * promise it, false means that the system refused this once (a filter set up since): whoever called must then leave
- * the guarded state alone.
+ * need real fences (the caller has passed one; onuma__os_light_barrier does the right one). Never false where the abilities
+ * promise it, for there the fast halves have no fences.
  */
 bool onuma__os_barrier_all(void);
 static inline void onuma__os_light_barrier(void) {
@@ -173,6 +234,13 @@ static inline void onuma__os_light_barrier(void) {
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
     else
         onuma__os_fence();
+}
+/* The same for a caller who knows that the abilities promise it. */
+static inline void onuma__os_promised_barrier(void) {
+    if (ONUMA__THREAD_SANITIZER)
+        onuma__os_fence();
+    else
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
 void onuma__os_yield(void);
@@ -209,5 +277,33 @@ void onuma__os_describe_code(const void *address, char *text, size_t size);
 
 /* The value, or NULL; NULL always where the process runs with more rights than its caller. */
 const char *onuma__os_getenv(const char *name);
+
+/* Each "name=value" of the environment, in no order. None where the process runs with more rights than its caller. */
+void onuma__os_each_variable(void (*fn)(void *user, const char *variable), void *user);
+
+/*
+ * Which file, and which state of it, the code at `address` comes from, as a text that changes when the file does. ""
+ * where that cannot be told. onuma__os_file_identity: the same of a file by path.
+ */
+void onuma__os_code_identity(const void *address, char *text, size_t size);
+void onuma__os_file_identity(const char *path, char *text, size_t size);
+
+/* Names this machine and the kernel that runs, as a text that changes with either. */
+void onuma__os_machine_identity(char *text, size_t size);
+
+/* ---------------------------------------------------------- the user's cache */
+
+/*
+ * Small files of ours in the user's cache folder ($XDG_CACHE_HOME or ~/.cache, below it opennuma; on Windows
+ * %LOCALAPPDATA%), by bare name. Private: folder and files are the user's own and nobody else may write them; links
+ * and anything but plain files are refused, never followed; a file is replaced whole or not at all, whoever else
+ * writes it meanwhile. The folder is made when the first file is written. No cache for a process that runs with more
+ * rights than its caller.
+ *
+ * read: NOT_FOUND if there is none, NOT_SUPPORTED if there can be none here, INVALID_ARGUMENT for one that cannot be
+ * trusted or is `size` bytes or longer. write: IO and NOT_SUPPORTED.
+ */
+onuma_result onuma__os_cache_read(const char *name, char *bytes, size_t size, size_t *length);
+onuma_result onuma__os_cache_write(const char *name, const char *bytes, size_t length);
 
 #endif

@@ -74,6 +74,18 @@ onuma_result onuma__os_protect(void *p, size_t size, onuma__os_protection protec
     return ONUMA_OK;
 }
 
+/*
+ * What VirtualQuery says is free is not always: drivers that Wine hands calls on to have memory that it does not know.
+ * There the answer comes from a load whose fault is caught. IsBadReadPtr has a bad name for what it does to guard pages of
+ * stacks, which are known to VirtualQuery and so never reach it.
+ */
+bool onuma__os_can_read(const void *p) {
+    MEMORY_BASIC_INFORMATION info;
+    if (p == NULL || (uintptr_t)p % sizeof(void *) != 0 || VirtualQuery(p, &info, sizeof info) == 0) return false;
+    if (info.State != MEM_FREE) return info.State == MEM_COMMIT && (info.Protect & (PAGE_NOACCESS | PAGE_GUARD)) == 0;
+    return !IsBadReadPtr(p, sizeof(void *));
+}
+
 void onuma__os_exclude_from_fork(void *p, size_t size) {
     /* No fork here; the arguments are checked all the same, so that a defect shows on every system. */
     onuma__os_check_pages("excluding from fork", p, size);

@@ -6,24 +6,29 @@
  * that link the library statically too. In programs with fibers each fiber has a state of its own, which is right: it
  * is used by one thread at a time. MinGW's _Thread_local is emulated by a look-up under a lock and would be slower.
  *
+ * A second slot, of TlsAlloc, holds nothing until a thread's hook runs: then it leads to the state that is ending, and for
+ * good to the shared one once it has ended. That belongs to the thread and not to a fiber, and must be readable after the
+ * system has emptied the first slot, and needs no callback of its own; thread-local storage is all of that.
+ *
  * Destructors of C++ thread_local objects run later than the callback, and nothing can be armed then any more; a
  * thread that is over therefore gets the shared last resort, whose number 0 says that nothing may be kept in it.
  */
 #include "os/windows_private.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static DWORD state_slot = FLS_OUT_OF_INDEXES; /* constant once `once` is done */
 static DWORD over_slot = TLS_OUT_OF_INDEXES;  /* likewise; holds what a thread uses from its hook on */
 static onuma__os_once once;
 static onuma__os_thread last_resort;
 
+/* ntdll's RtlDllShutdownInProgress, or NULL; likewise. Not looked for in the callback: there the system holds a lock of
+ * the slots, and looking takes the loader's, which another thread at its end holds while it waits for that of the slots. */
+static BOOLEAN(NTAPI *shutdown_in_progress)(void);
+
 static bool process_is_ending(void) {
-    typedef BOOLEAN NTAPI shutdown_function(void);
-    HMODULE ntdll = GetModuleHandleW(L"ntdll.dll");
-    void *symbol = ntdll ? onuma__os_library_symbol(ntdll, "RtlDllShutdownInProgress") : NULL;
-    shutdown_function *in_progress = (shutdown_function *)symbol;
-    return in_progress && in_progress();
+    return shutdown_in_progress && shutdown_in_progress();
 }
 
 static void NTAPI at_thread_exit(void *value) {
@@ -39,6 +44,9 @@ static void NTAPI at_thread_exit(void *value) {
 }
 
 static void make_slots(void) {
+    HMODULE ntdll = GetModuleHandleW(L"ntdll.dll");
+    void *symbol = ntdll ? onuma__os_library_symbol(ntdll, "RtlDllShutdownInProgress") : NULL;
+    memcpy(&shutdown_in_progress, &symbol, sizeof symbol);
     over_slot = TlsAlloc();
     if (over_slot == TLS_OUT_OF_INDEXES) return;
     state_slot = FlsAlloc(at_thread_exit);

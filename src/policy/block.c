@@ -36,18 +36,27 @@ static void track(const onuma__pool *pool, const void *block, void *caller) {
     onuma__sites_add(pool->sites, block, &site);
 }
 
+ONUMA__COLD static void ask_queues(onuma__pool *pool) {
+    if (atomic_exchange_explicit(pool->due, false, memory_order_relaxed)) (void)onuma__sync_poll(pool->owner.engine);
+}
+
 onuma_result onuma__pool_alloc(onuma__pool *pool, size_t size, size_t align, onuma__queue *queue, void *caller,
                                void **out) {
     onuma__tag tag = queue != NULL ? queue->tag : 0;
-    onuma_result r = onuma__engine_alloc(pool->owner.engine, size, align, tag, out);
+    /* First, since it can fail and an allocation is not to be taken back. */
+    onuma_result r = queue != NULL ? onuma__sync_note(pool->owner.engine, queue) : ONUMA_OK;
+    if (ONUMA__LIKELY(r == ONUMA_OK)) r = onuma__engine_alloc(pool->owner.engine, size, align, tag, out);
     if (ONUMA__UNLIKELY(r == ONUMA__MISS)) r = onuma__ladder_climb(pool, size, align, tag, out);
     if (ONUMA__UNLIKELY(r != ONUMA_OK)) {
         *out = NULL;
         atomic_fetch_add_explicit(&pool->alloc_failure_count, 1, memory_order_relaxed);
         return r;
     }
-    if (queue != NULL) onuma__sync_note(pool->owner.engine, queue);
-    if (ONUMA__UNLIKELY(pool->sites != NULL)) track(pool, *out, caller);
+    if (queue != NULL && ONUMA__UNLIKELY(atomic_load_explicit(pool->due, memory_order_relaxed))) ask_queues(pool);
+    if (ONUMA__UNLIKELY(pool->sites != NULL))
+        track(pool, *out, caller);
+    else
+        onuma__engine_remember(pool->owner.engine, pool->owner.handle, tag);
     return ONUMA_OK;
 }
 
@@ -81,22 +90,34 @@ static onuma_result check_reachable(const onuma__pool *pool, const char *wish) {
     return ONUMA_OK;
 }
 
+/* Around the first writes to a block that has just been allocated, where they take anything at all. */
+static onuma_result begin_filling(void *block, size_t size, bool *held) {
+    *held = !onuma__sync_is_plain(block);
+    return *held ? onuma__sync_host_acquire(block, size, ONUMA_ACCESS_WRITE, MOVE_WAIT) : ONUMA_OK;
+}
+
+static onuma_result end_filling(void *block, size_t size, bool held) {
+    return held ? onuma__sync_host_release(block, size, ONUMA_ACCESS_WRITE) : ONUMA_OK;
+}
+
 static onuma_result zero(void *block, size_t size) {
+    bool held;
     if (size == 0) return ONUMA_OK;
-    onuma_result r = onuma__sync_host_acquire(block, size, ONUMA_ACCESS_WRITE, MOVE_WAIT);
+    onuma_result r = begin_filling(block, size, &held);
     if (r != ONUMA_OK) return r;
     memset(block, 0, size);
-    return onuma__sync_host_release(block, size, ONUMA_ACCESS_WRITE);
+    return end_filling(block, size, held);
 }
 
 static onuma_result copy(void *to, void *from, size_t size) {
     if (size == 0) return ONUMA_OK;
     onuma_result r = onuma__sync_host_acquire(from, size, ONUMA_ACCESS_READ, MOVE_WAIT);
     if (r != ONUMA_OK) return r;
-    r = onuma__sync_host_acquire(to, size, ONUMA_ACCESS_WRITE, MOVE_WAIT);
+    bool held;
+    r = begin_filling(to, size, &held);
     if (r == ONUMA_OK) {
         memcpy(to, from, size);
-        r = onuma__sync_host_release(to, size, ONUMA_ACCESS_WRITE);
+        r = end_filling(to, size, held);
     }
     onuma_result released = onuma__sync_host_release(from, size, ONUMA_ACCESS_READ);
     return r != ONUMA_OK ? r : released;
@@ -139,18 +160,12 @@ static onuma_result find_pool_block(void *ptr, onuma__block *block) {
 }
 
 /*
- * What shrinking cuts off serves others at once. That is wrong for a block that was allocated for a queue, which may
- * still be using all of it: then only the size that was asked for changes, as it does in blocks with side records,
- * which the engine never cuts. What growing adds may be memory that the block's own queue still uses: no other queue
- * may have that, so for another the block moves.
+ * What growing adds may be memory that the block's own queue still uses: no other queue may have that, so for another
+ * the block moves. (Of a block that was allocated for a queue the engine cuts nothing off.)
  */
 static onuma_result resize_in_place(const onuma__block *block, size_t size, const onuma__queue *queue) {
     if (size > block->size && block->tag != 0 && queue != NULL && queue->tag != block->tag) return ONUMA__MISS;
-    bool whole = size < block->size && block->tag != 0 && !block->special;
-    if (whole) (void)onuma__engine_set_special(block->base, true);
-    onuma_result r = onuma__engine_resize(block->base, size);
-    if (whole) (void)onuma__engine_set_special(block->base, false);
-    return r;
+    return onuma__engine_resize(block->base, size);
 }
 
 static onuma_result move(onuma__pool *pool, const onuma__block *block, size_t size, onuma__queue *queue, void *caller,
@@ -159,7 +174,7 @@ static onuma_result move(onuma__pool *pool, const onuma__block *block, size_t si
     if (r != ONUMA_OK) return r;
     void *moved;
     size_t kept = block->size < size ? block->size : size;
-    r = alloc_filled(pool, size, 0, queue, caller, block->base, kept, &moved);
+    r = alloc_filled(pool, size, block->align, queue, caller, block->base, kept, &moved);
     if (r != ONUMA_OK) return r;
     r = onuma__pool_free(block->base, queue);
     if (r != ONUMA_OK) {
@@ -173,10 +188,15 @@ static onuma_result move(onuma__pool *pool, const onuma__block *block, size_t si
 onuma_result onuma__pool_realloc(void *ptr, size_t size, onuma__queue *queue, void *caller, void **out) {
     onuma__block block;
     onuma_result r = find_pool_block(ptr, &block);
+    if (r == ONUMA_OK && queue != NULL) r = onuma__sync_check_queue(queue, block.owner);
     if (r != ONUMA_OK) return r;
-    r = resize_in_place(&block, size, queue);
+    /* What binding takes is got first: a size that was changed cannot always be taken back. */
+    onuma__binding binding = {0};
+    if (queue != NULL && queue->tag != block.tag) r = onuma__sync_bind_prepare(queue, ptr, &binding);
+    if (r == ONUMA_OK) r = resize_in_place(&block, size, queue);
+    if (r == ONUMA_OK) r = onuma__sync_bind_finish(&binding, ptr);
+    onuma__sync_bind_cancel(&binding);
     if (r == ONUMA__MISS) return move(block.owner, &block, size, queue, caller, out);
-    if (r == ONUMA_OK && queue != NULL && queue->tag != block.tag) r = onuma__sync_bind(queue, ptr);
     if (r == ONUMA_OK) *out = ptr;
     return r;
 }

@@ -53,11 +53,21 @@ static void retired(onuma__owner *owner) {
     if (deleter != NULL) deleter(user, host);
 }
 
+/* What a driver says of it, checked: views and maps are told as offsets from there. */
+static onuma_result check_segment(const onuma__device *device, const onuma_segment *segment, const void *host,
+                                  size_t size) {
+    if (segment->base == host && segment->size >= size) return ONUMA_OK;
+    return onuma__fail(ONUMA_ERROR_INTERNAL,
+                       "device %s: %zu bytes at %p were imported, the driver made %zu at %p of it", device->id, size,
+                       host, segment->size, segment->base);
+}
+
 onuma_result onuma__import(onuma__device *device, void *host, size_t size, const onuma_import_desc *desc, void **out) {
     if (host == NULL || size == 0 || size > UINTPTR_MAX - (uintptr_t)host)
         return onuma__fail(ONUMA_ERROR_INVALID_ARGUMENT, "import: %zu bytes at %p are no memory of the program", size,
                            host);
     onuma_result r = onuma__device_open(device);
+    if (r == ONUMA_OK) r = onuma__sync_begin_imports(device);
     if (r != ONUMA_OK) return r;
     import *one = calloc(1, sizeof *one);
     if (one == NULL) return onuma__fail(ONUMA_ERROR_OUT_OF_MEMORY, "no memory for an import's record");
@@ -65,6 +75,8 @@ onuma_result onuma__import(onuma__device *device, void *host, size_t size, const
     one->segment.struct_size = sizeof one->segment;
     r = onuma__device_note(device, device->ops->import_host(backend, host, size, desc->read_only, &one->segment));
     if (r != ONUMA_OK) goto free_record;
+    r = check_segment(device, &one->segment, host, size);
+    if (r != ONUMA_OK) goto destroy_segment;
 
     one->owner = (onuma__owner){
         .device = device,
@@ -81,15 +93,16 @@ onuma_result onuma__import(onuma__device *device, void *host, size_t size, const
     push(&live_imports, one);
     onuma__policy_unlock();
     r = onuma__import_add(host, size, &one->span, &one->owner);
-    if (r != ONUMA_OK) goto destroy_segment;
-    *out = host;
-    return ONUMA_OK;
+    if (r == ONUMA_OK) {
+        *out = host;
+        return ONUMA_OK;
+    }
 
-destroy_segment:
     onuma__policy_lock();
     unlink_import(one);
     onuma__policy_unlock();
     atomic_fetch_sub_explicit(&device->users, 1, memory_order_release);
+destroy_segment:
     device->ops->segment_destroy(backend, &one->segment);
 free_record:
     free(one);

@@ -4,6 +4,7 @@
  * dearest:
  *
  *     poll      markers that have passed make freed blocks reusable
+ *     patience  a moment for queues, if the pool would otherwise grow beyond what it ever needed
  *     grow      a new segment, or more pages of the range, within the limit
  *     --- only when limit or driver refuse:
  *     caches    free blocks that other threads keep come back to the pool
@@ -148,9 +149,39 @@ static onuma_result fail(const request *q, onuma_result r) {
                        cause);
 }
 
+/*
+ * A program that runs ahead of its queue frees and allocates what the queue still holds: then the pool would grow by as
+ * much as the program is ahead, for good. The queue needs a millisecond or so; as long as a segment may take.
+ * Where it takes longer the waits are soon in vain, and then they come ever more rarely.
+ */
+static bool wait_rather_than_swell(const request *q) {
+    onuma__pool *pool = q->pool;
+    if (pool->wait == 0 || !onuma__engine_would_swell(pool->owner.engine, q->size)) return false;
+    const uint32_t skip = atomic_load_explicit(&pool->waits_skipped, memory_order_relaxed);
+    if (skip != 0) {
+        atomic_store_explicit(&pool->waits_skipped, skip - 1, memory_order_relaxed);
+        return false;
+    }
+    uint64_t now = onuma__os_now();
+    const uint64_t deadline = now + pool->wait;
+    bool any = false;
+    while (now < deadline && onuma__engine_would_swell(pool->owner.engine, q->size) &&
+           onuma__sync_wait(pool->owner.engine, deadline - now)) {
+        any = true;
+        now = onuma__os_now();
+    }
+    if (!any && onuma__os_now() < deadline) return false; /* nothing there to wait for, which took no time */
+    const uint32_t in_vain = any ? 0 : atomic_load_explicit(&pool->waits_in_vain, memory_order_relaxed) + 1;
+    atomic_store_explicit(&pool->waits_in_vain, in_vain, memory_order_relaxed);
+    atomic_store_explicit(&pool->waits_skipped, in_vain != 0 ? 1u << (in_vain < 10 ? in_vain : 10) : 0,
+                          memory_order_relaxed);
+    return any;
+}
+
 onuma_result onuma__ladder_climb(onuma__pool *pool, size_t size, size_t align, onuma__tag tag, void **out) {
     const request q = {.pool = pool, .size = size, .align = align, .tag = tag, .out = out};
-    onuma_result r = onuma__sync_poll(pool->owner.engine) ? serve_or_grow(&q) : grow(&q);
+    onuma_result r = onuma__sync_poll(pool->owner.engine) ? serve(&q) : ONUMA__MISS;
+    if (r == ONUMA__MISS) r = wait_rather_than_swell(&q) ? serve_or_grow(&q) : grow(&q);
     if (!is_short(r)) return r;
 
     uint64_t deadline = onuma__os_now() + LONGEST_WAIT;

@@ -16,8 +16,12 @@ struct onuma__pool {
     onuma__owner owner; /* first: sync sees the pool through it */
     char name[64];
     bool simulate;
-    onuma__sites *sites;  /* NULL unless track:full */
-    _Atomic size_t limit; /* bytes; 0: none. Relaxed: a changed limit may be seen late */
+    uint64_t wait; /* ns that an allocation may wait for queues rather than grow the pool for nothing */
+    _Atomic uint32_t waits_skipped; /* relaxed: growths still to go without, because waiting did not help lately */
+    _Atomic uint32_t waits_in_vain; /* relaxed: in a row */
+    _Atomic bool *due;              /* the engine's (onuma__engine_due) */
+    onuma__sites *sites;            /* NULL unless track:full */
+    _Atomic size_t limit;           /* bytes; 0: none. Relaxed: a changed limit may be seen late */
     /* Bytes: reserved <= admitted <= limit at every moment (unless the limit was lowered). */
     _Atomic size_t admitted; /* held, or about to be asked for */
     _Atomic size_t reserved; /* held from the backend */

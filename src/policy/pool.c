@@ -25,7 +25,12 @@ static onuma_result check_desc(const onuma__device *device, const onuma_pool_des
                            desc->source);
     if (desc->alignment != 0 && !onuma__is_power_of_two(desc->alignment))
         return onuma__fail(ONUMA_ERROR_INVALID_ARGUMENT, "pool: alignment %zu is not a power of two", desc->alignment);
-    if ((device->info.kinds & 1u << desc->kind) == 0)
+    const bool missing = (device->info.kinds & 1u << desc->kind) == 0;
+    if (missing && device->info.sharing_detail[0] != '\0')
+        return onuma__fail(ONUMA_ERROR_NOT_SUPPORTED,
+                           "device %s has no memory of kind %s: %s (opennuma doctor says more; kind device works)",
+                           device->id, kind_name(desc->kind), device->info.sharing_detail);
+    if (missing)
         return onuma__fail(ONUMA_ERROR_NOT_SUPPORTED,
                            "device %s has no memory of kind %s; the bits of onuma_device_info.kinds say which it has",
                            device->id, kind_name(desc->kind));
@@ -88,6 +93,7 @@ onuma_result onuma__pool_create(onuma__device *device, const onuma_pool_desc *de
     pool->owner.kind = desc->kind;
     pool->owner.segment = desc->simulate ? onuma__simulated_segment : onuma__backend_segment;
     pool->simulate = desc->simulate;
+    pool->wait = device->config->pool_wait;
     atomic_init(&pool->limit, desc->limit_bytes);
     set_name(pool, desc->name);
     if (device->config->track == ONUMA__TRACK_FULL) {
@@ -100,11 +106,16 @@ onuma_result onuma__pool_create(onuma__device *device, const onuma_pool_desc *de
     onuma__engine_desc engine = engine_desc(pool, desc, mode);
     r = onuma__engine_create(&engine, &pool->owner.engine);
     if (r != ONUMA_OK) goto destroy_sites;
+    r = onuma__sync_begin_engine(pool->owner.engine);
+    if (r != ONUMA_OK) goto destroy_engine;
+    pool->due = onuma__engine_due(pool->owner.engine);
     atomic_fetch_add_explicit(&device->users, 1, memory_order_relaxed);
     if (pool->sites != NULL) onuma__tracking_changed(true);
     *out = pool;
     return ONUMA_OK;
 
+destroy_engine:
+    onuma__engine_destroy(pool->owner.engine);
 destroy_sites:
     onuma__sites_destroy(pool->sites);
 free_pool:
@@ -212,7 +223,8 @@ static void invalidate_blocks(onuma__pool *pool) {
         onuma__engine_walk(pool->owner.engine, add_to_batch, &some);
         for (size_t i = 0; i < some.count; i++) {
             onuma__engine *engine;
-            if (onuma__engine_free(some.blocks[i], ONUMA__TAG_HOLD, &engine) != ONUMA__HELD) return;
+            /* Whatever it says: another thread may have freed it since, and that is as well. */
+            (void)onuma__engine_free(some.blocks[i], ONUMA__TAG_HOLD, &engine);
         }
     } while (some.count != 0);
 }

@@ -13,6 +13,7 @@
 static onuma__pool *kept_pools; /* under the policy lock */
 
 void onuma__pool_keep(onuma__pool *pool) {
+    onuma__engine_forget_keys(pool->owner.engine); /* its handle is dead, and no thread may go on allocating */
     onuma__policy_lock();
     pool->handler = NULL;
     pool->next_kept = kept_pools;

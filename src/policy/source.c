@@ -170,6 +170,9 @@ static void release(void *self, const onuma__span *span, size_t committed) {
     onuma__pool_dismiss(pool, counted);
 }
 
+/* A pool leaves room for hundreds like it, and for the rest of the program, where addresses are few. */
+#define RANGES_IN_ADDRESS_SPACE 512u
+
 onuma__source onuma__backend_source(onuma__pool *pool, bool range) {
     return (onuma__source){
         .self = pool,
@@ -178,5 +181,6 @@ onuma__source onuma__backend_source(onuma__pool *pool, bool range) {
         .commit = range ? commit : NULL,
         .decommit = range ? decommit : NULL,
         .release = release,
+        .longest_range = (size_t)(onuma__os_abilities_get()->address_space / RANGES_IN_ADDRESS_SPACE),
     };
 }

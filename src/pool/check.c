@@ -4,17 +4,19 @@
  * nobody is at work:
  *
  *   nodes tile their segment; neighbours that are free are not of one tag
- *   a free node is in the list of its size in the index of its tag, and nothing else is in an index
+ *   every stretch (stretch.h) is in the list of its size in the index of its tag, and nothing else is in an index
  *   live nodes have their start bit and page map entry, slabs an entry on each page
  *   reserved = committed pages (range) or spans (segments)
  *   in use   = live large blocks + live slots
- *   pending  = held blocks + held slots + free memory of tags other than 0
+ *   pending  = held blocks + held slots + free memory of tags other than 0 + what fronts keep of them
  */
 #include "pool/index.h"
+#include "pool/large.h"
 #include "pool/node.h"
 #include "pool/segment.h"
 #include "pool/slot.h"
 #include "pool/stats.h"
+#include "pool/stretch.h"
 
 /* Names the invariant that is broken and where. */
 #define HOLDS(condition, where)                                                                                        \
@@ -32,7 +34,9 @@
 
 typedef struct tally {
     uint64_t reserved, in_use, requested, blocks, pending;
-    size_t nodes, free_nodes, users;
+    size_t kept; /* by fronts */
+    size_t in_trays;
+    size_t nodes, free_nodes, indexed, users; /* free_nodes: of tags other than 0 */
 } tally;
 
 /* ------------------------------------------------------------------- slabs */
@@ -40,15 +44,20 @@ typedef struct tally {
 static onuma_result check_slots(const onuma__slab *slab, uint32_t *unfree, tally *t) {
     const uint32_t slots = atomic_load(&slab->slots), size = atomic_load(&slab->slot_size);
     for (size_t slot = 0; slot < slots; slot++) {
-        const bool is_free = onuma__slot_free(slab, slot), remote = onuma__slot_remote(slab, slot);
+        const bool is_free = onuma__slot_free(slab, slot), dead = onuma__slot_dead(slab, slot);
         const bool held = onuma__slot_bit(slab->held_words, slot);
-        HOLDS(!held || remote, slab);
+        HOLDS(!held || (dead && !is_free), slab);
         if (is_free) continue;
         ++*unfree;
         if (held) t->pending += size;
-        if (remote) continue;
+        const uint16_t note = atomic_load(&slab->notes[slot]);
+        if (dead) continue;
+        if (note == ONUMA__NOTE_NONE) {
+            t->in_trays++;
+            continue;
+        }
         t->in_use += size;
-        t->requested += size - atomic_load(&slab->waste[slot]);
+        t->requested += size - (note & ~ONUMA__NOTE_ALIGNED);
         t->blocks++;
     }
     return ONUMA_OK;
@@ -77,9 +86,48 @@ static onuma_result check_slab(const onuma__node *node, tally *t) {
     for (size_t w = 0; w * 64 < slab->capacity; w++)
         HOLDS((slab->summary >> w & 1) == (atomic_load(&slab->free_words[w]) != 0), slab);
     for (size_t w = 0; w < slab->capacity / 32; w++)
-        HOLDS(atomic_load(&slab->remote_words[w]) >> 32 == atomic_load(&slab->generation), slab);
+        HOLDS(atomic_load(&slab->dead_words[w]) >> 32 == atomic_load(&slab->generation), slab);
     HOLDS(atomic_load(&slab->queued) >> 1 == atomic_load(&slab->generation), slab);
     HOLDS(atomic_load(&slab->attention) == count_attention(slab), slab);
+    return ONUMA_OK;
+}
+
+static onuma_result check_front(const onuma__heap *heap, size_t *kept) {
+    const onuma__front *front = &heap->front;
+    size_t bytes = 0;
+    for (unsigned index = 0; index < ONUMA__FRONT_BINS; index++) {
+        const onuma__front_bin *bin = &front->bins[index];
+        HOLDS((bin->first != NULL) == (bin->size != 0), heap);
+        HOLDS(bin->first == NULL || (bin->base == bin->first->base && bin->size == bin->first->size), heap);
+        for (const onuma__node *node = bin->first; node != NULL; node = node->next) {
+            HOLDS(onuma__front_bin_of(node->size) == index, node);
+            HOLDS(node->state == ONUMA__NODE_LIVE && node->tag == heap->tag && !onuma__node_claimable(node), node);
+            bytes += node->size;
+            ++*kept;
+        }
+    }
+    HOLDS((size_t)atomic_load(&front->bytes) == bytes && bytes <= heap->engine->front_bytes, heap);
+    return ONUMA_OK;
+}
+
+static onuma_result check_trays(const onuma__heap *heap, size_t *kept) {
+    for (unsigned c = 0; c < heap->engine->classes.count; c++) {
+        const onuma__tray *tray = &heap->trays[c];
+        const unsigned count = onuma__tray_count(tray);
+        HOLDS(count * ONUMA__TRAY_ITEM <= tray->most, heap);
+        for (unsigned i = 0; i < count; i++) {
+            const onuma__tray_item *item = &tray->items[i];
+            const onuma__entry entry = onuma__pagemap_get(item->block);
+            HOLDS((entry & ONUMA__ENTRY_SORT) == ONUMA__ENTRY_SLAB, heap);
+            const onuma__slab *slab = onuma__entry_slab(entry);
+            const size_t slot = onuma__slot_of(slab, item->block);
+            HOLDS(atomic_load(&slab->heap) == heap && slab->class_index == c, slab);
+            HOLDS(atomic_load(&slab->base) + slot * tray->size == item->block, slab);
+            HOLDS(item->note == &slab->notes[slot] && atomic_load(item->note) == ONUMA__NOTE_NONE, slab);
+            HOLDS(!onuma__slot_free(slab, slot) && !onuma__slot_dead(slab, slot), slab);
+        }
+        *kept += count;
+    }
     return ONUMA_OK;
 }
 
@@ -97,39 +145,53 @@ static onuma_result check_heap(const onuma__heap *heap, size_t *slabs) {
         }
     }
     HOLDS(heap->empty_bytes == empty && empty <= heap->engine->cache_bytes + ONUMA__SLAB_BYTES_MAX, heap);
-    HOLDS(atomic_load(&heap->busy) == 0 && atomic_load(&heap->guard) == 0, heap);
+    HOLDS(atomic_load(&heap->busy) == 0 && (atomic_load(&heap->gate) & ONUMA__GATE_TAKEN) == 0, heap);
     return ONUMA_OK;
 }
 
 /* ---------------------------------------------------------------- segments */
 
-static bool in_index(onuma__engine *engine, const onuma__node *node) {
+/* The stretch that a free node is part of is in its index. */
+static onuma_result check_stretch(onuma__engine *engine, onuma__node *node) {
+    uintptr_t base;
+    size_t size;
+    const onuma__node *head = onuma__stretch_of(node, &base, &size);
+    HOLDS(head->indexed && head->stretch_base == base && head->stretch_size == size, node);
     const onuma__index *index = onuma__tag_get(engine, node->tag, false)->indexes[node->segment->sort];
-    const uint32_t list = onuma__index_list_of(node->size);
+    const uint32_t list = onuma__index_list_of(size);
     const onuma__node *at = index->lists[list / ONUMA__INDEX_SUBS][list % ONUMA__INDEX_SUBS];
-    while (at != NULL && at != node)
+    while (at != NULL && at != head)
         at = at->next;
-    return at == node;
+    HOLDS(at == head, node);
+    return ONUMA_OK;
 }
 
-static onuma_result check_node(onuma__engine *engine, const onuma__node *node, tally *t) {
+static onuma_result check_node(onuma__engine *engine, onuma__node *node, tally *t) {
     const onuma__segment *segment = node->segment;
     const bool large = node->state == ONUMA__NODE_LIVE || node->state == ONUMA__NODE_HELD;
     HOLDS(atomic_load(&node->engine) == engine, node);
     HOLDS(node->size != 0 && node->size % engine->unit == 0 && node->base % engine->unit == 0, node);
     HOLDS(onuma__bitmap_test(&segment->starts, (node->base - segment->base) >> ONUMA__UNIT_SHIFT) == large, node);
+    HOLDS(node->state == ONUMA__NODE_FREE || !node->indexed, node);
     t->nodes++;
     switch ((onuma__node_state)node->state) {
     case ONUMA__NODE_FREE:
-        HOLDS(in_index(engine, node), node);
+        TRY(check_stretch(engine, node));
+        t->indexed += node->indexed;
         HOLDS(node->after == NULL || node->after->state != ONUMA__NODE_FREE || node->after->tag != node->tag, node);
-        t->free_nodes++;
+        t->free_nodes += node->tag != 0;
         t->users += node->tag != 0;
         if (node->tag != 0) t->pending += node->size;
         return ONUMA_OK;
     case ONUMA__NODE_LIVE:
+        if (!onuma__node_claimable(node)) {
+            t->kept++;
+            if (node->tag != 0) t->pending += node->size;
+            break;
+        }
+        HOLDS(atomic_load(&node->claim) == onuma__claim_of(node->base, node->special), node);
         t->in_use += node->size;
-        t->requested += node->requested;
+        t->requested += atomic_load(&node->requested);
         t->blocks++;
         break;
     case ONUMA__NODE_HELD:
@@ -153,7 +215,7 @@ static onuma_result check_segment(onuma__engine *engine, const onuma__segment *s
     HOLDS(atomic_load(&segment->engine) == engine, segment);
     uintptr_t at = segment->base;
     const onuma__node *before = NULL;
-    for (const onuma__node *node = segment->first; node != NULL; before = node, node = node->after) {
+    for (onuma__node *node = segment->first; node != NULL; before = node, node = node->after) {
         HOLDS(node->segment == segment && node->base == at && node->before == before, node);
         TRY(check_node(engine, node, t));
         at += node->size;
@@ -179,8 +241,8 @@ static onuma_result check_index(const onuma__index *index, onuma__tag tag, tally
         HOLDS((index->levels >> level & 1) == (index->subs[level] != 0), index);
         for (; node != NULL; previous = node, node = node->next) {
             HOLDS(node->state == ONUMA__NODE_FREE && node->tag == tag && node->previous == previous, node);
-            HOLDS(onuma__index_list_of(node->size) == list, node);
-            t->free_nodes++;
+            HOLDS(node->indexed && onuma__index_list_of(node->stretch_size) == list, node);
+            t->indexed++;
         }
     }
     return ONUMA_OK;
@@ -190,7 +252,7 @@ static onuma_result check_tag(const onuma__tag_state *state, tally *t) {
     tally own = {0};
     for (unsigned sort = 0; sort < ONUMA__SORTS; sort++)
         if (state->indexes[sort] != NULL) TRY(check_index(state->indexes[sort], state->tag, &own));
-    t->free_nodes += own.free_nodes;
+    t->indexed += own.indexed;
     if (state->tag == 0) return ONUMA_OK;
     t->users += state->users;
     HOLDS(state->users != 0, state);
@@ -200,7 +262,8 @@ static onuma_result check_tag(const onuma__tag_state *state, tally *t) {
         HOLDS(node->earlier == earlier && (earlier == NULL || earlier->epoch <= node->epoch), node);
         HOLDS(node->epoch != 0, node);
     }
-    HOLDS(state->latest == earlier && listed == own.free_nodes, state);
+    HOLDS(state->latest == earlier, state);
+    t->free_nodes += listed;
     return ONUMA_OK;
 }
 
@@ -212,11 +275,15 @@ onuma_result onuma__engine_check(onuma__engine *engine) {
     for (unsigned i = 0; i < ONUMA__TAG_BUCKETS; i++)
         for (const onuma__tag_state *state = engine->tags[i]; state != NULL; state = state->next)
             TRY(check_tag(state, &indexed));
-    HOLDS(indexed.free_nodes == t.free_nodes && indexed.users == t.users, engine);
+    HOLDS(indexed.free_nodes == t.free_nodes && indexed.indexed == t.indexed && indexed.users == t.users, engine);
     HOLDS(engine->node_count == t.nodes, engine);
-    size_t listed = 0, slabs = 0;
-    for (const onuma__heap *heap = engine->heaps; heap != NULL; heap = heap->next)
+    size_t listed = 0, slabs = 0, kept = 0, in_trays = 0;
+    for (const onuma__heap *heap = engine->heaps; heap != NULL; heap = heap->next) {
         TRY(check_heap(heap, &listed));
+        TRY(check_front(heap, &kept));
+        TRY(check_trays(heap, &in_trays));
+    }
+    HOLDS(kept == t.kept && in_trays == t.in_trays, engine);
     for (const onuma__segment *segment = engine->segments; segment != NULL; segment = segment->next)
         for (const onuma__node *node = segment->first; node != NULL; node = node->after)
             slabs += node->state == ONUMA__NODE_SLAB;

@@ -24,7 +24,21 @@ static size_t slab_bytes(size_t slot) {
     return best;
 }
 
+uint8_t onuma__class_of_units[ONUMA__CLASS_UNITS];
+
+/* The same for every shift: the classes are so many units. */
+static void fill_table(void) {
+    const onuma__classes in_units = {0};
+    unsigned index = 0;
+    for (size_t units = 1; units <= ONUMA__CLASS_UNITS; units++) {
+        if (units > onuma__class_size(&in_units, index)) index++;
+        onuma__class_of_units[units - 1] = (uint8_t)index;
+    }
+}
+
 void onuma__classes_init(onuma__classes *classes, size_t alignment) {
+    static onuma__os_once once;
+    onuma__os_once_run(&once, fill_table);
     *classes = (onuma__classes){.shift = (unsigned)__builtin_ctzll(alignment)};
     if (alignment > ONUMA__UNIT) return;
     while (classes->count < ONUMA__CLASSES_MAX && onuma__class_size(classes, classes->count) <= ONUMA__SMALL_MAX) {
@@ -35,7 +49,7 @@ void onuma__classes_init(onuma__classes *classes, size_t alignment) {
 
 unsigned onuma__class_aligned(const onuma__classes *classes, size_t size, size_t align) {
     if (size > ONUMA__SMALL_MAX) return classes->count;
-    unsigned index = onuma__class_of(classes, size);
+    unsigned index = onuma__class_of(classes->shift, size);
     while (index < classes->count && onuma__class_size(classes, index) % align != 0)
         index++;
     return index;

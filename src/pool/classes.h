@@ -21,12 +21,13 @@ typedef struct onuma__classes {
 
 void onuma__classes_init(onuma__classes *classes, size_t alignment);
 
+/* The class of each number of units, less one; filled before the first heap. */
+#define ONUMA__CLASS_UNITS (ONUMA__SMALL_MAX / 16)
+extern ONUMA__HIDDEN uint8_t onuma__class_of_units[ONUMA__CLASS_UNITS];
+
 /* The smallest class that holds `size` (1 to SMALL_MAX). */
-static inline unsigned onuma__class_of(const onuma__classes *classes, size_t size) {
-    const size_t v = (size - 1) >> classes->shift; /* units, less one */
-    if (v < 8) return (unsigned)v;
-    const unsigned group = 63u - (unsigned)__builtin_clzll(v) - 3;
-    return group * 8 + (unsigned)(v >> group);
+static inline unsigned onuma__class_of(unsigned shift, size_t size) {
+    return onuma__class_of_units[(size - 1) >> shift];
 }
 
 static inline size_t onuma__class_size(const onuma__classes *classes, unsigned index) {

@@ -62,11 +62,21 @@ static bool make_room(void) {
     return true;
 }
 
-/* Under the lock. The text of a failure is the caller's. */
-static onuma_result insert(const entry *added) {
+/* Under the lock: an entry that overlaps [base, last], which belong at `at`; or NULL. */
+static const entry *overlapping(size_t at, uintptr_t base, uintptr_t last) {
+    if (at > 0 && directory.entries[at - 1].last >= base) return &directory.entries[at - 1];
+    if (at < directory.count && directory.entries[at].base <= last) return &directory.entries[at];
+    return NULL;
+}
+
+/* Under the lock. The text of a failure is the caller's; a CONFLICT is with *other, copied out. */
+static onuma_result insert(const entry *added, entry *other) {
     const size_t at = rank(added->base);
-    if (at > 0 && directory.entries[at - 1].last >= added->base) return ONUMA_ERROR_CONFLICT;
-    if (at < directory.count && directory.entries[at].base <= added->last) return ONUMA_ERROR_CONFLICT;
+    const entry *clash = overlapping(at, added->base, added->last);
+    if (clash != NULL) {
+        *other = *clash;
+        return ONUMA_ERROR_CONFLICT;
+    }
     if (!make_room()) return ONUMA_ERROR_OUT_OF_MEMORY;
     memmove(&directory.entries[at + 1], &directory.entries[at], (directory.count - at) * sizeof *added);
     directory.entries[at] = *added;
@@ -83,8 +93,9 @@ static void erase(entry *gone) {
 onuma_result onuma__directory_add(onuma__segment *segment) {
     const uintptr_t base = (uintptr_t)segment->span.base;
     const entry added = {.base = base, .last = base + (segment->span.size - 1), .segment = segment};
+    entry other;
     onuma__os_lock_acquire(&directory.lock);
-    const onuma_result r = insert(&added);
+    const onuma_result r = insert(&added, &other);
     onuma__os_lock_release(&directory.lock);
     if (r == ONUMA_ERROR_CONFLICT)
         return onuma__fail(ONUMA_ERROR_INTERNAL,
@@ -121,12 +132,18 @@ onuma_result onuma__import_add(void *base, size_t size, const onuma__span *span,
     const entry added = {.base = address,
                          .last = address + (size - 1),
                          .import = {.base = address, .size = size, .span = span, .owner = owner}};
+    entry other;
     onuma__os_lock_acquire(&directory.lock);
-    const onuma_result r = insert(&added);
+    const onuma_result r = insert(&added, &other);
     onuma__os_lock_release(&directory.lock);
     if (r == ONUMA_ERROR_CONFLICT)
-        return onuma__fail(
-            r, "import of %zu bytes at %p: overlaps a pool's memory or an earlier import; free that first", size, base);
+        return onuma__fail(r, "import of %zu bytes at %p: overlaps %s, %p to %p; %s", size, base,
+                           other.segment != NULL ? "memory that a pool holds"
+                           : other.import.held   ? "an import that is freed and still in use by a queue"
+                                                 : "another import",
+                           (void *)other.base, (void *)other.last, // NOLINT: addresses
+                           other.segment != NULL ? "its blocks need no import, and what is free of it is the pool's"
+                                                 : "free that first, or map the memory a second time");
     return r;
 }
 

@@ -37,6 +37,8 @@
 
 #include <stdatomic.h>
 
+#define ONUMA__ABSURD ((size_t)1 << (sizeof(size_t) * 8 - 4)) /* no system has as much; keeps sums from overflowing */
+
 typedef struct onuma__segment onuma__segment;
 typedef struct onuma__node onuma__node;
 typedef struct onuma__slab onuma__slab;
@@ -54,37 +56,46 @@ typedef enum {
     ONUMA__NODE_DEAD, /* no memory: a spare descriptor */
     ONUMA__NODE_FREE,
     ONUMA__NODE_TAKEN, /* out of the index, not yet a block: its pages are being committed */
-    ONUMA__NODE_LIVE,  /* a large block */
+    ONUMA__NODE_LIVE,  /* a large block, or one that a front keeps */
     ONUMA__NODE_HELD,  /* a large block, dead to the user */
     ONUMA__NODE_SLAB
 } onuma__node_state;
 
 /*
  * A stretch of a segment: a large block, a slab's memory or free memory.
- * The nodes of a segment tile it. All fields are guarded by the engine's lock;
- * `engine` alone is also read without, to find that lock.
+ * The nodes of a segment tile it. Fields are guarded by the engine's lock,
+ * unless something else is said; those of a live block may be read by whoever has seen its claim.
  */
 struct onuma__node {
-    _Atomic(onuma__engine *) engine; /* NULL while dead */
-    onuma__segment *segment;
+    /* One cache line: what keeping a block and handing it out need. */
+    _Atomic uintptr_t claim;         /* a block's address while it may be freed: see large.h */
+    _Atomic(onuma__engine *) engine; /* NULL while dead; also read without the lock, to find it */
     uintptr_t base;
     size_t size;
+    _Atomic size_t requested; /* while a block; also written by the owner of a front (relaxed) */
+    onuma__node *next;        /* in a list of an index, while `indexed`; in a front, under its guard */
+    onuma__tag tag;           /* allocated or freed under */
+    uint8_t state;            /* onuma__node_state */
+    uint8_t align_shift;      /* while a block: the alignment it was allocated with */
+    bool special;             /* while a block */
+    bool indexed;             /* stands for a stretch in its tag's index */
+    _Atomic bool recycled;    /* while a block: as in onuma__block. Relaxed: written before the block is anybody's */
+
+    onuma__node *previous; /* in a list of an index */
+    onuma__segment *segment;
     onuma__node *before, *after;  /* neighbours in address */
-    onuma__node *previous, *next; /* in a list of an index, while free */
     onuma__node *earlier, *later; /* in the tag's list by epoch, while free under a tag other than 0 */
-    size_t requested;             /* while live or held */
-    onuma__slab *slab;            /* while a slab */
-    uint64_t epoch;               /* of the tag, in which it was freed */
-    onuma__tag tag;               /* allocated or freed under */
-    uint8_t state;                /* onuma__node_state */
-    bool special;                 /* while live or held */
+    uintptr_t stretch_base;       /* while indexed: of the stretch that it stands for (stretch.h) */
+    size_t stretch_size;
+    onuma__slab *slab; /* while a slab */
+    uint64_t epoch;    /* of the tag, in which it was freed */
 };
 
 /* ---------------------------------------------------------------- segments */
 
 enum {
-    ONUMA__SORT_SMALL,  /* blocks up to engine->sorts[0].block, slabs among them; the only sort in range mode */
-    ONUMA__SORT_MEDIUM, /* larger ones */
+    ONUMA__SORT_SMALL,  /* small blocks, slabs among them; the only sort in range mode */
+    ONUMA__SORT_MEDIUM, /* larger ones that share segments */
     ONUMA__SORT_OWN,    /* those that get a segment to measure */
     ONUMA__SORTS
 };
@@ -98,6 +109,7 @@ struct onuma__segment {
     size_t size;
     uint8_t sort;
     onuma__segment *previous, *next; /* in the engine's list */
+    uint64_t number;                 /* in order of making: an order that does not depend on addresses */
     onuma__node *first;              /* lowest node */
     onuma__bitmap starts;            /* units where a large block starts (live or held) */
     uintptr_t high;                  /* end of the highest memory ever taken: what metadata has been touched */
@@ -105,11 +117,12 @@ struct onuma__segment {
     uint64_t *committed, *moving;
     size_t pages;
     size_t committed_pages;
+    size_t committed_end; /* no page from here on was ever committed */
 };
 
 /* --------------------------------------------------------- indexes and tags */
 
-/* Free nodes by size: see index.c. */
+/* Stretches of free nodes by size: see index.c. */
 #define ONUMA__INDEX_SUB_BITS 5
 #define ONUMA__INDEX_SUBS (1u << ONUMA__INDEX_SUB_BITS)
 #define ONUMA__INDEX_LEVELS 40
@@ -145,9 +158,12 @@ typedef struct onuma__totals {
 
 /* ------------------------------------------------------------------ engine */
 
+/* See sort.h. */
 typedef struct onuma__sort_sizes {
     size_t block;   /* largest block of this sort */
     size_t segment; /* size of its segments */
+    /* With what the pool holds both grow: they are at least this fraction of it (of n, one n-th). 0: they stay. */
+    unsigned block_share, segment_share;
 } onuma__sort_sizes;
 
 struct onuma__engine {
@@ -157,6 +173,7 @@ struct onuma__engine {
     void *owner;
     size_t alignment, unit; /* unit: what nodes are multiples of */
     size_t max_segment, cache_bytes;
+    size_t front_bytes; /* most that one front keeps; 0: there are none */
     size_t range_bytes; /* range mode: of reservations */
     onuma__sort_sizes sorts[ONUMA__SORTS];
     onuma__classes classes;
@@ -166,12 +183,15 @@ struct onuma__engine {
     onuma__os_lock lock;
     /* Guarded by lock. */
     onuma__segment *segments, *last_segment;
+    uint64_t segment_number; /* of the last one made */
     onuma__tag_state *tags[ONUMA__TAG_BUCKETS];
     onuma__tag_state zero; /* tag 0: always there */
     uint64_t epoch;        /* the open one of every tag. One counter for all, so that a tag's state may be forgotten
                               and made again while the layer above still holds numbers of its closed epochs */
     onuma__node *spare;    /* descriptors ready for use, linked by next */
     size_t spare_count;
+    size_t freed_unnoted; /* under queues' tags since `due` was last set */
+    size_t alert;         /* bytes of frees for which the pool is still watched after it grew: see tag.c */
     size_t node_count, slab_bytes, tag_count, segment_metadata; /* for metadata_bytes */
     bool growing[ONUMA__SORTS]; /* a thread is getting a segment of that sort that others can share */
 
@@ -180,8 +200,9 @@ struct onuma__engine {
     onuma__heap *heaps;
     _Atomic size_t heap_count; /* also read without, for metadata_bytes: relaxed */
 
-    _Atomic bool misaligned; /* relaxed: the source was seen to give spans that do not start on a unit */
-    _Atomic bool unsettled;  /* relaxed: a refused free waits to be uncounted (slab.h) */
+    _Atomic bool misaligned;  /* relaxed: the source was seen to give spans that do not start on a unit */
+    _Atomic size_t tolerated; /* relaxed: bytes that a range may hold though more than its bound: see grow.c */
+    _Atomic bool due;         /* relaxed: the layer above should ask how far the queues are */
 
     onuma__totals totals;
     onuma__gauge reserved, pending, metadata, cached;
@@ -196,6 +217,8 @@ struct onuma__engine {
 onuma__tag_state *onuma__tag_get(onuma__engine *engine, onuma__tag tag, bool make);
 /* Under the lock: forget a tag's state if nothing holds on to it. */
 void onuma__tag_drop(onuma__engine *engine, onuma__tag_state *state);
+/* Under the lock: `bytes` were freed under a tag. */
+void onuma__tag_freed(onuma__engine *engine, size_t bytes);
 /* Forget them all, that of tag 0 too. Under the lock. */
 void onuma__tags_finish(onuma__engine *engine);
 

@@ -6,9 +6,11 @@
  *
  * What such threads were doing between two locks is ended in the child: nobody
  * is growing any more, and pages that were moving count as not committed. Nodes
- * and spans that they had in hand stay with them for good. A heap that was in
- * use counts as busy for ever, so its slabs are never taken; visitors leave it
- * out after a while. No heap is left guarded, since a visitor holds heaps_lock.
+ * and spans that they had in hand stay with them for good. Their heaps wait for
+ * a new owner, like those of threads that have exited; but one that was in use
+ * may be half changed and counts as busy for ever: it never gets an owner, its
+ * slabs are never taken, and visitors leave it out after a while. No heap is
+ * left guarded, since a visitor holds heaps_lock.
  */
 #include "pool/fork.h"
 
@@ -47,6 +49,7 @@ static void child(void) {
     for (onuma__engine *engine = engines; engine != NULL; engine = engine->later) {
         for (unsigned sort = 0; sort < ONUMA__SORTS; sort++)
             engine->growing[sort] = false;
+        onuma__heaps_in_child(engine);
         for (onuma__segment *segment = engine->segments; segment != NULL; segment = segment->next)
             if (segment->moving != NULL) memset(segment->moving, 0, (segment->pages / 64 + 1) * sizeof(uint64_t));
     }

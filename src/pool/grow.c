@@ -11,12 +11,23 @@
 #include "pool/grow.h"
 
 #include "pool/node.h"
+#include "pool/ration.h"
 #include "pool/segment.h"
+#include "pool/sort.h"
 #include "pool/stats.h"
+#include "pool/stretch.h"
 #include "pool/trim.h"
 
 #define RANGE_LEAST ((size_t)1 << 20) /* below this a shorter reservation is not tried */
 #define WAIT_NS 20000
+
+/* A range may hold a fifty-second (1.9 %) more than was ever in use at once. Beyond that free pages go back. Up to half
+ * of it may be committed beyond what is asked for, so that not every change calls the source. A sixty-fourth took two
+ * thirds more calls, a thirty-second would take a quarter fewer. */
+#define OVER 52
+
+/* When the calls for that are used up, so much more of what the range would hold is tolerated from then on. */
+#define TOLERATED 64
 
 /* ---------------------------------------------------------------- segments */
 
@@ -27,11 +38,21 @@ static bool span_fits(const onuma__engine *engine, const onuma__span *span, size
     return onuma__align_up(base, align, &from) && onuma__add(from, size, &end) && end <= base + usable;
 }
 
-static onuma_result too_large(const onuma__engine *engine, size_t size) {
-    return onuma__fail(
-        ONUMA_ERROR_OUT_OF_MEMORY,
-        "a block of %zu bytes is more than the %zu bytes that the device gives at once; use smaller blocks", size,
-        engine->max_segment);
+/* Segments are whole pages, and a source whose memory starts off a unit is asked for a unit more. */
+size_t onuma__largest_block(size_t max_segment, size_t align) {
+    const size_t unit = align > ONUMA__UNIT ? align : ONUMA__UNIT;
+    const size_t most = onuma__align_down(max_segment, ONUMA__PAGE);
+    return most > unit ? onuma__align_down(most - unit, ONUMA__UNIT) : 0;
+}
+
+static onuma_result too_large(const onuma__engine *engine, size_t size, size_t align) {
+    if (engine->max_segment == 0)
+        return onuma__fail(ONUMA_ERROR_OUT_OF_MEMORY, "a block of %zu bytes aligned to %zu is more than all addresses",
+                           size, align);
+    return onuma__fail(ONUMA_ERROR_OUT_OF_MEMORY,
+                       "a block of %zu bytes aligned to %zu does not fit the %zu bytes that the device gives at once; "
+                       "use blocks of up to %zu",
+                       size, align, engine->max_segment, onuma__largest_block(engine->max_segment, align));
 }
 
 /* One segment that can serve the request; `want` bytes of it are the sort's usual size, or 0. */
@@ -41,8 +62,8 @@ static onuma_result acquire(onuma__engine *engine, size_t size, size_t align, si
         size_t need = size;
         if (!onuma__add(need, align - engine->unit, &need) || (misaligned && !onuma__add(need, engine->unit, &need)) ||
             !onuma__align_up(need, ONUMA__PAGE, &need))
-            return too_large(engine, size);
-        if (engine->max_segment != 0 && need > engine->max_segment) return too_large(engine, size);
+            return too_large(engine, size, align);
+        if (engine->max_segment != 0 && need > engine->max_segment) return too_large(engine, size, align);
         if (want > need) need = want;
         const onuma_result r = engine->source.acquire(engine->source.self, need, span);
         if (r != ONUMA_OK) return r;
@@ -59,9 +80,12 @@ static onuma_result acquire(onuma__engine *engine, size_t size, size_t align, si
 
 static onuma_result acquire_segment(onuma__engine *engine, size_t size, size_t align, unsigned sort,
                                     onuma__span *span) {
-    const size_t usual = engine->sorts[sort].segment;
+    const size_t usual = onuma__sort_segment(engine, sort);
     onuma__trim_before_growth(engine, size > usual ? size : usual);
     onuma_result r = acquire(engine, size, align, usual, span);
+    /* Drivers refuse below what they state, or have no such stretch left. */
+    for (size_t less = usual / 2; r == ONUMA_ERROR_OUT_OF_MEMORY && less > size; less /= 2)
+        r = acquire(engine, size, align, onuma__align_down(less, ONUMA__PAGE), span);
     /* Where there is no room for a segment to share there may be for this block. */
     if (r != ONUMA_OK && r != ONUMA_ERROR_DEVICE_LOST && usual > size) r = acquire(engine, size, align, 0, span);
     return r;
@@ -115,21 +139,63 @@ static onuma_result add_segment(onuma__engine *engine, size_t size, size_t align
 
 /* ------------------------------------------------------------------- nodes */
 
+/* What may be reserved once `more` bytes are in use besides what is. */
+static size_t bound(const onuma__engine *engine, size_t more) {
+    const uint64_t peak = atomic_load_explicit(&engine->totals.in_use.peak, memory_order_relaxed);
+    const uint64_t now = atomic_load_explicit(&engine->totals.in_use.now, memory_order_relaxed) + more;
+    const uint64_t live = peak > now ? peak : now;
+    const size_t most = (size_t)(live + live / OVER);
+    const size_t tolerated = atomic_load_explicit(&engine->tolerated, memory_order_relaxed);
+    return most > tolerated ? most : tolerated;
+}
+
+bool onuma__engine_would_swell(onuma__engine *engine, size_t size) {
+    const size_t most = bound(engine, size);
+    const size_t pending = (size_t)atomic_load_explicit(&engine->pending.now, memory_order_relaxed);
+    const size_t in_use = (size_t)atomic_load_explicit(&engine->totals.in_use.now, memory_order_relaxed);
+    const size_t reserved = (size_t)atomic_load_explicit(&engine->reserved.now, memory_order_relaxed);
+    /* Of a range what is free for all goes back; of segments only what is wholly free, and that is up to the queues. */
+    return pending != 0 && reserved + size > most && (!engine->range || in_use + pending + size > most);
+}
+
+/*
+ * Range mode, before a taken node is committed: pages that are free elsewhere go back if the new ones would be too
+ * many. Called and returns with the lock held. Returns how many bytes beyond the node may be committed with it.
+ */
+static size_t make_room(onuma__engine *engine, const onuma__node *node) {
+    const size_t more = onuma__segment_new_pages(node->segment, node->base, node->size) * ONUMA__PAGE;
+    const size_t after = (size_t)atomic_load_explicit(&engine->reserved.now, memory_order_relaxed) + more;
+    const size_t most = bound(engine, node->size);
+    engine->alert = 2 * after;
+    if (after <= most) return node->after != NULL && onuma__node_is_free(node->after) ? (most - after) / 2 : 0;
+    if (!onuma__ration_reclaim(engine)) {
+        atomic_store_explicit(&engine->tolerated, after + after / TOLERATED, memory_order_relaxed);
+        return 0;
+    }
+    onuma__os_lock_release(&engine->lock);
+    (void)onuma__segment_reclaim(engine, after - most);
+    onuma__os_lock_acquire(&engine->lock);
+    return 0;
+}
+
 /* Called and returns with the lock held. */
 static onuma_result commit(onuma__engine *engine, onuma__node *node) {
+    size_t beyond = make_room(engine, node);
+    if (beyond != 0 && beyond > node->after->size) beyond = node->after->size;
     onuma__os_lock_release(&engine->lock);
-    onuma_result r = onuma__pagemap_prepare(node->base, node->size);
+    onuma_result r = onuma__pagemap_prepare(node->base, node->size + beyond);
     onuma__os_lock_acquire(&engine->lock);
-    if (r == ONUMA_OK) r = onuma__segment_commit(engine, node);
+    if (r == ONUMA_OK) r = onuma__segment_commit(engine, node, beyond);
     return r;
 }
 
 onuma_result onuma__grow_node(onuma__engine *engine, size_t size, size_t align, onuma__tag tag, onuma__node **out) {
     const unsigned sort = onuma__sort_of(engine, size);
     const bool shared = sort != ONUMA__SORT_OWN;
+    onuma__take what = ONUMA__TAKE_SPARING;
     onuma_result r;
     onuma__os_lock_acquire(&engine->lock);
-    while ((r = onuma__node_take(engine, size, align, tag, false, out)) == ONUMA__MISS) {
+    while ((r = onuma__node_take(engine, size, align, tag, what, out)) == ONUMA__MISS) {
         if (shared && engine->growing[sort]) {
             onuma__os_lock_release(&engine->lock);
             onuma__os_sleep(WAIT_NS);
@@ -141,7 +207,11 @@ onuma_result onuma__grow_node(onuma__engine *engine, size_t size, size_t align, 
         r = add_segment(engine, size, align, sort);
         onuma__os_lock_acquire(&engine->lock);
         if (shared) engine->growing[sort] = false;
-        if (r != ONUMA_OK) break;
+        what = ONUMA__TAKE_ANY; /* the source may have given more than it was asked for */
+        if (r == ONUMA_OK) continue;
+        /* What it refuses must come from what is there. */
+        if (onuma__node_take(engine, size, align, tag, what, out) == ONUMA_OK) r = ONUMA_OK;
+        break;
     }
     if (r == ONUMA_OK && engine->range) {
         r = commit(engine, *out);

@@ -27,11 +27,11 @@ void onuma__heaps_unlock(void) {
 void onuma__heap_wait(onuma__heap *heap) {
     do {
         atomic_store_explicit(&heap->busy, 0, memory_order_release);
-        while (atomic_load_explicit(&heap->guard, memory_order_acquire) != 0)
+        while ((atomic_load_explicit(&heap->gate, memory_order_acquire) & ONUMA__GATE_TAKEN) != 0)
             onuma__os_yield();
         atomic_store_explicit(&heap->busy, 1, memory_order_relaxed);
         onuma__os_light_barrier();
-    } while (atomic_load_explicit(&heap->guard, memory_order_acquire) != 0);
+    } while ((atomic_load_explicit(&heap->gate, memory_order_acquire) & ONUMA__GATE_TAKEN) != 0);
 }
 
 /* Under heaps_lock. */
@@ -69,13 +69,23 @@ static bool is_bare(const onuma__heap *heap) {
 static bool hand_back(onuma__heap *heap, bool exits) {
     onuma__engine *engine = heap->engine;
     onuma__os_lock_acquire(&engine->heaps_lock);
+    onuma__front_flush(heap, 0);
+    onuma__trays_flush(heap);
     onuma__slab_drain(heap);
     onuma__slab_retire_empty(heap);
     onuma__heap_flush(heap);
+    onuma__heap_flush_trays(heap);
+    /* The shortest ways know it no more: it will be another's. */
+    onuma__os_thread *thread = atomic_load_explicit(&heap->thread, memory_order_relaxed);
+    if (thread->heap == heap) {
+        thread->heap = NULL;
+        thread->key = NULL;
+    }
     const bool bare = is_bare(heap);
     if (exits || bare) atomic_store_explicit(&heap->thread, NULL, memory_order_relaxed);
     if (bare) {
         unlink_heap(engine, heap);
+        atomic_store_explicit(&heap->key, NULL, memory_order_relaxed);
         atomic_store_explicit(&heap->id, 0, memory_order_relaxed);
         onuma__stable_give(&heaps, heap);
     }
@@ -132,12 +142,22 @@ static onuma__heap_table *table_with_room(onuma__os_thread *thread) {
 static void reset(onuma__heap *heap, onuma__engine *engine, onuma__tag tag) {
     heap->engine = engine;
     heap->tag = tag;
+    heap->class_shift = engine->classes.shift;
+    heap->unit = engine->unit;
+    heap->front_bytes = engine->front_bytes;
+    uint32_t gate = tag != 0 ? ONUMA__GATE_QUEUE : 0;
+    if ((tag & ONUMA__TAG_UNORDERED) != 0) gate |= ONUMA__GATE_HOLDS;
+    if (!onuma__os_abilities_get()->asymmetric_barrier) gate |= ONUMA__GATE_FENCED;
+    atomic_store_explicit(&heap->gate, gate, memory_order_relaxed);
+    atomic_store_explicit(&heap->shared, false, memory_order_relaxed);
     atomic_store_explicit(&heap->busy, 0, memory_order_relaxed);
-    atomic_store_explicit(&heap->guard, 0, memory_order_relaxed);
+    onuma__trays_reset(heap);
     for (unsigned c = 0; c < ONUMA__CLASSES_MAX; c++)
         heap->open[c] = NULL;
     heap->full = NULL;
     heap->empty_bytes = 0;
+    heap->front = (onuma__front){0};
+    atomic_store_explicit(&heap->key, NULL, memory_order_relaxed);
     atomic_store_explicit(&heap->remote, NULL, memory_order_relaxed);
     atomic_store_explicit(&heap->id, atomic_load_explicit(&engine->id, memory_order_relaxed), memory_order_relaxed);
 }
@@ -192,14 +212,62 @@ bool onuma__heaps_visit(onuma__engine *engine, bool (*fn)(onuma__heap *heap)) {
     onuma__os_lock_acquire(&engine->heaps_lock);
     /* seq_cst, and so a full fence on its own where the system has no barrier for all threads */
     for (onuma__heap *heap = engine->heaps; heap != NULL; heap = heap->next)
-        atomic_exchange_explicit(&heap->guard, 1, memory_order_seq_cst);
+        atomic_fetch_or_explicit(&heap->gate, ONUMA__GATE_TAKEN, memory_order_seq_cst);
     onuma__os_barrier_all();
     for (onuma__heap *heap = engine->heaps; heap != NULL; heap = heap->next) {
         if (wait_until_idle(heap)) any |= fn(heap);
-        atomic_store_explicit(&heap->guard, 0, memory_order_release);
+        atomic_fetch_and_explicit(&heap->gate, ~(uint32_t)ONUMA__GATE_TAKEN, memory_order_release);
     }
     onuma__os_lock_release(&engine->heaps_lock);
     return any;
+}
+
+void onuma__engine_forget_keys(onuma__engine *engine) {
+    onuma__os_lock_acquire(&engine->heaps_lock);
+    for (onuma__heap *heap = engine->heaps; heap != NULL; heap = heap->next)
+        atomic_store_explicit(&heap->key, NULL, memory_order_relaxed);
+    onuma__os_lock_release(&engine->heaps_lock);
+}
+
+static void set_shared(onuma__heap *heap) {
+    atomic_fetch_or_explicit(&heap->gate, ONUMA__GATE_SHARED, memory_order_relaxed);
+    atomic_store_explicit(&heap->shared, true, memory_order_release);
+}
+
+void onuma__heap_share(onuma__heap *heap) {
+    onuma__engine *engine = heap->engine;
+    bool done = false;
+    /* Between two looks at a busy owner the lock is free: the owner may be waiting for it, or fork() may. */
+    while (!done) {
+        onuma__os_lock_acquire(&engine->heaps_lock);
+        /* A heap that is no longer the engine's has none of its slabs left: whoever asks has a pointer to nothing. */
+        const uint64_t id = atomic_load_explicit(&heap->id, memory_order_relaxed);
+        done = id == 0 || id != atomic_load_explicit(&engine->id, memory_order_relaxed) ||
+               atomic_load_explicit(&heap->shared, memory_order_relaxed);
+        if (!done) {
+            atomic_fetch_or_explicit(&heap->gate, ONUMA__GATE_TAKEN, memory_order_seq_cst);
+            onuma__os_barrier_all();
+            done = wait_until_idle(heap);
+            if (done) set_shared(heap);
+            atomic_fetch_and_explicit(&heap->gate, ~(uint32_t)ONUMA__GATE_TAKEN, memory_order_release);
+        }
+        onuma__os_lock_release(&engine->heaps_lock);
+    }
+}
+
+void onuma__heaps_in_child(onuma__engine *engine) {
+    /* Never the calling thread's, whatever thread gets the address of one that is gone. */
+    static onuma__os_thread nobody;
+    const onuma__os_thread *self = onuma__os_thread_get();
+    for (onuma__heap *heap = engine->heaps; heap != NULL; heap = heap->next) {
+        /* Whether its pool may be used here is asked on the long way. */
+        atomic_store_explicit(&heap->key, NULL, memory_order_relaxed);
+        if (atomic_load_explicit(&heap->thread, memory_order_relaxed) == self) continue;
+        const bool whole = atomic_load_explicit(&heap->busy, memory_order_relaxed) == 0;
+        atomic_store_explicit(&heap->thread, whole ? NULL : &nobody, memory_order_relaxed);
+        /* Nobody is inside who does not know it. */
+        set_shared(heap);
+    }
 }
 
 static void thread_exits(onuma__os_thread *thread) {
@@ -215,6 +283,7 @@ static void thread_exits(onuma__os_thread *thread) {
 }
 
 static void set_hook(void) {
+    onuma__front_start();
     onuma__os_on_thread_exit(thread_exits);
 }
 
@@ -230,6 +299,7 @@ void onuma__heaps_finish(onuma__engine *engine) {
         onuma__heap *heap = engine->heaps;
         unlink_heap(engine, heap);
         atomic_store_explicit(&heap->id, 0, memory_order_relaxed);
+        atomic_store_explicit(&heap->key, NULL, memory_order_relaxed);
         atomic_store_explicit(&heap->thread, NULL, memory_order_relaxed);
         atomic_store_explicit(&heap->bytes, 0, memory_order_relaxed);
         atomic_store_explicit(&heap->requested, 0, memory_order_relaxed);

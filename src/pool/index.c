@@ -2,11 +2,16 @@
 #include "pool/index.h"
 
 #include "pool/segment.h"
+#include "pool/stretch.h"
 
 #define PROBES 16       /* nodes looked at in one list */
 #define PROBES_TOTAL 96 /* in one search, before the lists that fit for certain */
 #define PROBES_OWN 1024 /* in the request's own list when nothing larger is free */
 #define NONE UINT32_MAX
+
+/* A segment counts as broken up if more is left of it than an eighth, and this. */
+#define BROKEN 8
+#define BROKEN_LEAST ((size_t)1 << 20)
 
 static unsigned highest(uint64_t x) {
     return 63u - (unsigned)__builtin_clzll(x);
@@ -57,7 +62,7 @@ uint32_t onuma__index_previous_list(const onuma__index *index, uint32_t list) {
 }
 
 void onuma__index_insert(onuma__index *index, onuma__node *node) {
-    const uint32_t list = onuma__index_list_of(node->size);
+    const uint32_t list = onuma__index_list_of(node->stretch_size);
     const uint32_t level = list / ONUMA__INDEX_SUBS, sub = list % ONUMA__INDEX_SUBS;
     onuma__node **head = &index->lists[level][sub];
     node->previous = NULL;
@@ -73,7 +78,7 @@ void onuma__index_remove(onuma__index *index, onuma__node *node) {
     if (node->previous != NULL) {
         node->previous->next = node->next;
     } else {
-        const uint32_t list = onuma__index_list_of(node->size);
+        const uint32_t list = onuma__index_list_of(node->stretch_size);
         const uint32_t level = list / ONUMA__INDEX_SUBS, sub = list % ONUMA__INDEX_SUBS;
         index->lists[level][sub] = node->next;
         if (node->next == NULL) {
@@ -88,29 +93,52 @@ static onuma__node *list_head(const onuma__index *index, uint32_t list) {
     return index->lists[list / ONUMA__INDEX_SUBS][list % ONUMA__INDEX_SUBS];
 }
 
-onuma__node *onuma__index_largest(const onuma__index *index) {
-    const uint32_t list = onuma__index_previous_list(index, ONUMA__INDEX_LEVELS * ONUMA__INDEX_SUBS);
-    return list == NONE ? NULL : list_head(index, list);
+/* What is left over of a segment of a block's own that is wholly free until the piece is taken; else 0. */
+static size_t broken(const onuma__fit *fit, const onuma__node *node) {
+    const onuma__segment *segment = node->segment;
+    if (segment->sort != ONUMA__SORT_OWN || node->stretch_size != segment->size) return 0;
+    return segment->size - fit->size;
 }
 
-static void consider(onuma__fit *fit, onuma__node *node) {
-    size_t base, end;
-    if (!onuma__align_up(node->base, fit->align, &base) || !onuma__add(base, fit->size, &end)) return;
-    if (end > node->base + node->size) return;
+/* Whether a segment would be broken up that could have gone back whole, or have served a block of its size: which costs
+ * nothing as long as something else fits, though worse. */
+static bool breaks(const onuma__fit *fit, const onuma__node *node) {
+    const size_t left = broken(fit, node);
+    return left > BROKEN_LEAST && left > node->segment->size / BROKEN;
+}
+
+/* Whether the piece at `base` is better than the best so far. */
+static bool is_better(const onuma__fit *fit, const onuma__node *node, uintptr_t base, size_t new_pages) {
+    if (fit->node == NULL) return true;
+    if (breaks(fit, node) != breaks(fit, fit->node)) return breaks(fit, fit->node);
+    if (new_pages != fit->new_pages) return new_pages < fit->new_pages;
+    if (node->stretch_size != fit->node->stretch_size) return node->stretch_size < fit->node->stretch_size;
+    if (node->segment != fit->node->segment) return node->segment->number < fit->node->segment->number;
+    return base < fit->base;
+}
+
+static void consider_at(onuma__fit *fit, onuma__node *node, uintptr_t base) {
     const size_t new_pages = onuma__segment_new_pages(node->segment, base, fit->size);
-    if (fit->committed && new_pages != 0) return;
-    if (fit->node != NULL) {
-        if (new_pages != fit->new_pages) {
-            if (new_pages > fit->new_pages) return;
-        } else if (node->size != fit->node->size) {
-            if (node->size > fit->node->size) return;
-        } else if (base > fit->base) {
-            return;
-        }
-    }
+    if ((fit->committed && new_pages != 0) || !is_better(fit, node, base, new_pages)) return;
     fit->node = node;
     fit->base = base;
     fit->new_pages = new_pages;
+}
+
+/* Both ends of a stretch: in a range one may have pages where the other has none. The far end of what was never used
+ * is left alone, though a block that starts on a page may need one page less there. */
+static void consider(onuma__fit *fit, onuma__node *node) {
+    size_t base, end;
+    if (fit->tag != 0 && node->tag == 0 &&
+        (onuma__node_is_free_of(node->before, fit->tag) || onuma__node_is_free_of(node->after, fit->tag)))
+        return;
+    if (!onuma__align_up(node->stretch_base, fit->align, &base) || !onuma__add(base, fit->size, &end)) return;
+    const size_t limit = node->stretch_base + node->stretch_size;
+    if (end > limit || broken(fit, node) > fit->most_broken) return;
+    consider_at(fit, node, base);
+    if (fit->new_pages != 0 && node->segment->committed != NULL &&
+        onuma__segment_new_pages(node->segment, limit - 1, 1) == 0)
+        consider_at(fit, node, onuma__align_down(limit - fit->size, fit->align));
 }
 
 /* Look at up to `most` nodes of a list; how many it were. */
@@ -127,7 +155,7 @@ void onuma__fit_search(onuma__fit *fit, const onuma__index *index) {
     uint32_t list = onuma__index_next_list(index, own);
     for (; list != NONE && seen < PROBES_TOTAL; list = onuma__index_next_list(index, list + 1)) {
         seen += probe(fit, index, list, PROBES);
-        if (fit->node != NULL && fit->new_pages == 0) return;
+        if (fit->node != NULL && fit->new_pages == 0 && !breaks(fit, fit->node)) return;
     }
     if (fit->node != NULL) return;
     /* Aligned requests may have met only nodes that are large enough but lie badly: go where any fits. */

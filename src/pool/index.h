@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Free nodes by size, and the choice among them.
+ * Free stretches by size, and the choice among them. Each is in its list by the node
+ * that stands for it (stretch.h).
  *
  * A two-level segregated fit: lists by size, 32 to each doubling (one for each
  * size below 32 units), with bitmaps of the lists that are not empty. Finding a
@@ -20,19 +21,19 @@
 
 void onuma__index_insert(onuma__index *index, onuma__node *node);
 void onuma__index_remove(onuma__index *index, onuma__node *node);
-/* The largest class's first node; NULL if empty. */
-onuma__node *onuma__index_largest(const onuma__index *index);
-
 /* A search: what is wanted, and the best candidate so far. Several indexes may be searched in turn. */
 typedef struct onuma__fit {
     size_t size, align;
-    bool committed;    /* only memory that needs no new pages */
-    onuma__node *node; /* NULL: nothing yet */
-    uintptr_t base;
+    onuma__tag tag;     /* in the index of tag 0: leave out what touches free memory of this tag */
+    bool committed;     /* only memory that needs no new pages */
+    size_t most_broken; /* of a segment that is wholly free and a block's own, at most so much may be left over */
+    onuma__node *node;  /* stands for the stretch; NULL: nothing yet */
+    uintptr_t base;     /* of the piece to take */
     size_t new_pages;
 } onuma__fit;
 
-/* Better: fewer new pages, then a tighter node, then the lower address. */
+/* Better: what breaks up no wholly free segment, then fewer new pages, then a tighter stretch, then an older segment,
+ * then the lower address. */
 void onuma__fit_search(onuma__fit *fit, const onuma__index *index);
 
 /* Lists in order of size: for walking an index. `list` from 0; the next that is not empty, or UINT32_MAX. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which block a pointer lies in, and the walk over all blocks. */
 #include "pool/directory.h"
+#include "pool/large.h"
 #include "pool/node.h"
 #include "pool/slab.h"
 
@@ -8,13 +9,15 @@ static void describe(const onuma__node *node, onuma__block *out) {
     onuma__engine *engine = atomic_load_explicit(&node->engine, memory_order_relaxed);
     *out = (onuma__block){.base = (void *)node->base, // NOLINT: an address
                           .size = node->size,
-                          .requested = node->requested,
+                          .requested = atomic_load_explicit(&node->requested, memory_order_relaxed),
                           .engine = engine,
                           .owner = engine->owner,
                           .span = &node->segment->span,
                           .offset = node->base - (uintptr_t)node->segment->span.base,
+                          .align = (size_t)1 << node->align_shift,
                           .tag = node->tag,
-                          .special = node->special};
+                          .special = node->special,
+                          .recycled = atomic_load_explicit(&node->recycled, memory_order_relaxed)};
 }
 
 static void describe_import(const onuma__import *import, onuma__block *out) {
@@ -23,6 +26,7 @@ static void describe_import(const onuma__import *import, onuma__block *out) {
                           .size = import->size,
                           .requested = import->size,
                           .owner = import->owner,
+                          .align = 1,
                           .span = span,
                           .offset = span != NULL ? import->base - (uintptr_t)span->base : 0,
                           .special = true};
@@ -36,8 +40,8 @@ static onuma_result find_in_segment(onuma__segment *segment, uintptr_t address, 
     /* Still this engine's, and linked into it: `first` is cleared under the lock when a segment goes. */
     if (atomic_load_explicit(&segment->engine, memory_order_relaxed) == engine && segment->first != NULL) {
         const onuma__node *node = onuma__node_holding(segment, address);
-        if (node != NULL && node->state == (held ? ONUMA__NODE_HELD : ONUMA__NODE_LIVE) &&
-            (!held || node->base == address)) {
+        if (node != NULL &&
+            (held ? node->state == ONUMA__NODE_HELD && node->base == address : onuma__node_claimable(node))) {
             describe(node, out);
             r = ONUMA_OK;
         }
@@ -52,7 +56,7 @@ static onuma_result find_at_start(const onuma__node *node, uintptr_t address, on
     if (engine == NULL) return ONUMA_ERROR_INVALID_POINTER;
     onuma_result r = ONUMA_ERROR_INVALID_POINTER;
     onuma__os_lock_acquire(&engine->lock);
-    if (atomic_load_explicit(&node->engine, memory_order_relaxed) == engine && node->state == ONUMA__NODE_LIVE &&
+    if (atomic_load_explicit(&node->engine, memory_order_relaxed) == engine && onuma__node_claimable(node) &&
         address - node->base < node->size) {
         describe(node, out);
         r = ONUMA_OK;
@@ -74,10 +78,8 @@ static onuma_result find(uintptr_t address, bool held, onuma__block *out) {
     const onuma__entry entry = onuma__pagemap_get(address);
     if ((entry & ONUMA__ENTRY_SORT) == ONUMA__ENTRY_SLAB)
         return onuma__slab_find(onuma__entry_slab(entry), address, held, out);
-    if ((entry & ONUMA__ENTRY_SORT) == ONUMA__ENTRY_NODE && !held) {
-        const onuma__node *node = (const onuma__node *)(entry & ~(onuma__entry)ONUMA__ENTRY_SORT);
-        return find_at_start(node, address, out);
-    }
+    if ((entry & ONUMA__ENTRY_SORT) == ONUMA__ENTRY_NODE && !held)
+        return find_at_start(onuma__entry_node(entry), address, out);
     return find_in_directory(address, held, out);
 }
 
@@ -98,7 +100,7 @@ void onuma__engine_walk(onuma__engine *engine, bool (*fn)(void *user, const onum
         for (onuma__node *node = segment->first; node != NULL; node = node->after) {
             if (node->state == ONUMA__NODE_SLAB) {
                 if (!onuma__slab_walk(node->slab, fn, user)) return;
-            } else if (node->state == ONUMA__NODE_LIVE) {
+            } else if (onuma__node_claimable(node)) {
                 onuma__block block;
                 describe(node, &block);
                 if (!fn(user, &block)) return;

@@ -7,15 +7,18 @@
  * Free memory of tag t and of tag 0 that lie side by side stay two nodes. To
  * make them one of tag t would let a small free on a queue take the whole rest
  * of a range away from all others; to make them one of tag 0 would break the
- * rule. Only when an allocation under t finds nothing else are such neighbours
- * joined (join_for), and then only if together they are large enough.
+ * rule. An allocation under t sees them as one stretch (stretch.h), and what it
+ * takes may be cut from several nodes.
  */
 #include "pool/node.h"
 
 #include "pool/index.h"
+#include "pool/ration.h"
 #include "pool/segment.h"
+#include "pool/sort.h"
 #include "pool/stable.h"
 #include "pool/stats.h"
+#include "pool/stretch.h"
 
 #include <stddef.h>
 
@@ -44,12 +47,13 @@ static onuma__node *draw(onuma__engine *engine, onuma__segment *segment, uintptr
     node->base = base;
     node->size = size;
     node->before = node->after = node->previous = node->next = node->earlier = node->later = NULL;
-    node->requested = 0;
+    atomic_store_explicit(&node->requested, 0, memory_order_relaxed);
     node->slab = NULL;
     node->epoch = 0;
     node->tag = 0;
     node->state = ONUMA__NODE_TAKEN;
-    node->special = false;
+    node->special = node->indexed = false;
+    atomic_store_explicit(&node->recycled, false, memory_order_relaxed);
     atomic_store_explicit(&node->engine, engine, memory_order_release);
     return node;
 }
@@ -72,15 +76,14 @@ void onuma__node_finish(onuma__engine *engine) {
     engine->spare_count = 0;
 }
 
-/* ------------------------------------------------------- into and out of the indexes */
+/* ------------------------------------------------------------- free and not free */
 
-static onuma__index *index_for(onuma__engine *engine, const onuma__node *node) {
-    return onuma__tag_get(engine, node->tag, false)->indexes[node->segment->sort];
-}
-
+/*
+ * These two, and what they are used in, change nodes whose stretches have been forgotten, and leave noting what has come
+ * of them to whoever began.
+ */
 static void make_free(onuma__engine *engine, onuma__node *node) {
     node->state = ONUMA__NODE_FREE;
-    onuma__index_insert(index_for(engine, node), node);
     if (node->tag == 0) return;
     onuma__tag_state *state = onuma__tag_get(engine, node->tag, false);
     state->users++;
@@ -96,7 +99,6 @@ static void make_free(onuma__engine *engine, onuma__node *node) {
 }
 
 static void make_taken(onuma__engine *engine, onuma__node *node) {
-    onuma__index_remove(index_for(engine, node), node);
     node->state = ONUMA__NODE_TAKEN;
     if (node->tag == 0) return;
     onuma__tag_state *state = onuma__tag_get(engine, node->tag, false);
@@ -129,95 +131,94 @@ static onuma__node *cut(onuma__engine *engine, onuma__node *node, size_t size) {
     return rest;
 }
 
-static bool is_free_of(const onuma__node *node, onuma__tag tag) {
-    return node != NULL && node->state == ONUMA__NODE_FREE && node->tag == tag;
-}
-
 /* A taken node becomes free memory of its tag and epoch, one with its neighbours of that tag. */
 static void settle(onuma__engine *engine, onuma__node *node) {
     onuma__node *after = node->after, *before = node->before;
-    if (is_free_of(after, node->tag)) {
+    onuma__stretch_forget_near(engine, node);
+    if (onuma__node_is_free_of(after, node->tag)) {
+        onuma__stretch_forget_near(engine, after);
         make_taken(engine, after);
         absorb(engine, node, after);
     }
-    if (is_free_of(before, node->tag)) {
+    if (onuma__node_is_free_of(before, node->tag)) {
+        onuma__stretch_forget_near(engine, before);
         make_taken(engine, before);
         absorb(engine, before, node);
         node = before;
     }
     make_free(engine, node);
+    onuma__stretch_note_near(engine, node);
 }
 
 /* ----------------------------------------------------------------- taking */
 
-/*
- * For tag t: a free node of t that with its free neighbours of tag 0 is large enough becomes one node of t
- * with them. The neighbour is not given to t when the allocation then fails after all only for its
- * alignment: so the sum must fit whatever the alignment.
- */
-static bool join_for(onuma__engine *engine, onuma__tag_state *state, size_t size, size_t align, bool committed,
-                     unsigned sort) {
-    size_t need;
-    if (!onuma__add(size, align - engine->unit, &need)) return false;
-    for (onuma__node *node = state->earliest; node != NULL; node = node->later) {
-        if (node->segment->sort != sort) continue;
-        onuma__node *before = is_free_of(node->before, 0) ? node->before : NULL;
-        onuma__node *after = is_free_of(node->after, 0) ? node->after : NULL;
-        if (before == NULL && after == NULL) continue;
-        const onuma__node *first = before != NULL ? before : node;
-        size_t sum = node->size + (before != NULL ? before->size : 0) + (after != NULL ? after->size : 0);
-        if (sum < need) continue;
-        if (committed && onuma__segment_new_pages(node->segment, first->base, need) != 0) continue;
-        /* Take no more of the neighbours than is needed: the one before whole, of the one after a part. */
-        make_taken(engine, node);
-        if (before != NULL) {
-            make_taken(engine, before);
-            before->tag = node->tag;
-            absorb(engine, before, node);
-            node = before;
-        }
-        if (after != NULL && node->size < need) {
-            make_taken(engine, after);
-            if (after->size > need - node->size) make_free(engine, cut(engine, after, need - node->size));
-            absorb(engine, node, after);
-        }
-        make_free(engine, node);
-        return true;
+/* Lengthen a taken node to `size` out of the free nodes that follow it. */
+static void gather(onuma__engine *engine, onuma__node *node, size_t size) {
+    while (node->size < size) {
+        onuma__node *next = node->after;
+        const size_t more = size - node->size;
+        onuma__stretch_forget_near(engine, next);
+        make_taken(engine, next);
+        if (next->size > more) make_free(engine, cut(engine, next, more));
+        absorb(engine, node, next);
     }
-    return false;
 }
 
-/* Cut the piece that was chosen out of its node. Two descriptors are in stock. */
+/* Note what is left of the free memory that a taken node was cut from. */
+static void note_rests(onuma__engine *engine, onuma__node *node) {
+    onuma__stretch_note_near(engine, node);
+    if (onuma__node_is_free(node->before)) onuma__stretch_note_near(engine, node->before);
+    if (onuma__node_is_free(node->after)) onuma__stretch_note_near(engine, node->after);
+}
+
+/* Cut the piece that was chosen out of its stretch. Two descriptors are in stock. */
 static onuma__node *carve(onuma__engine *engine, const onuma__fit *fit, onuma__tag tag) {
     onuma__node *node = fit->node;
+    while (node->base > fit->base)
+        node = node->before;
+    while (node->base + node->size <= fit->base)
+        node = node->after;
+    onuma__stretch_forget_near(engine, node);
     make_taken(engine, node);
     if (fit->base != node->base) {
         onuma__node *rest = cut(engine, node, fit->base - node->base);
         make_free(engine, node);
         node = rest;
     }
-    if (fit->size != node->size) make_free(engine, cut(engine, node, fit->size));
+    if (node->size > fit->size) make_free(engine, cut(engine, node, fit->size));
+    gather(engine, node, fit->size);
+    note_rests(engine, node);
     node->tag = tag; /* its epoch still tells where it came from: 0 if it was free for all */
-    node->requested = 0;
+    atomic_store_explicit(&node->recycled, node->epoch != 0, memory_order_relaxed);
+    atomic_store_explicit(&node->requested, 0, memory_order_relaxed);
     node->special = false;
     onuma__tag_get(engine, tag, false)->users++;
     onuma__segment_raise(engine, node->segment, node->base + node->size);
     return node;
 }
 
-onuma_result onuma__node_take(onuma__engine *engine, size_t size, size_t align, onuma__tag tag, bool committed,
+/* Where a block of each sort is looked for, in this order: before a pool grows it uses what it has. The segments of small
+ * blocks are theirs alone. */
+static const uint8_t places[ONUMA__SORTS][ONUMA__SORTS] = {
+    [ONUMA__SORT_SMALL] = {ONUMA__SORT_SMALL, ONUMA__SORT_MEDIUM, ONUMA__SORT_OWN},
+    [ONUMA__SORT_MEDIUM] = {ONUMA__SORT_MEDIUM, ONUMA__SORT_OWN, ONUMA__SORTS},
+    [ONUMA__SORT_OWN] = {ONUMA__SORT_OWN, ONUMA__SORT_MEDIUM, ONUMA__SORTS},
+};
+
+onuma_result onuma__node_take(onuma__engine *engine, size_t size, size_t align, onuma__tag tag, onuma__take what,
                               onuma__node **out) {
     const unsigned sort = onuma__sort_of(engine, size);
     onuma__tag_state *state = onuma__tag_get(engine, tag, true);
     if (state == NULL) return ONUMA_ERROR_OUT_OF_MEMORY;
     onuma_result r = stock(engine, 3);
     if (r == ONUMA_OK) {
-        onuma__fit fit = {.size = size, .align = align, .committed = committed};
-        onuma__fit_search(&fit, state->indexes[sort]);
-        if (tag != 0) {
-            if (fit.node == NULL || fit.new_pages != 0) onuma__fit_search(&fit, engine->zero.indexes[sort]);
-            if (fit.node == NULL && join_for(engine, state, size, align, committed, sort))
-                onuma__fit_search(&fit, state->indexes[sort]);
+        onuma__fit fit = {.size = size, .align = align, .tag = tag, .committed = what == ONUMA__TAKE_READY};
+        fit.most_broken = what == ONUMA__TAKE_ANY ? SIZE_MAX : onuma__ration_broken(engine);
+        for (unsigned i = 0; i < ONUMA__SORTS && fit.node == NULL; i++) {
+            const unsigned where = places[sort][i];
+            if (where == ONUMA__SORTS || state->indexes[where] == NULL) break;
+            onuma__fit_search(&fit, state->indexes[where]);
+            if (tag != 0) onuma__fit_search(&fit, engine->zero.indexes[where]);
         }
         if (fit.node != NULL)
             *out = carve(engine, &fit, tag);
@@ -230,12 +231,13 @@ onuma_result onuma__node_take(onuma__engine *engine, size_t size, size_t align, 
 
 void onuma__node_give(onuma__engine *engine, onuma__node *node, bool forall) {
     onuma__tag_state *state = onuma__tag_get(engine, node->tag, false);
-    node->requested = 0;
+    atomic_store_explicit(&node->requested, 0, memory_order_relaxed);
     node->special = false;
     node->slab = NULL;
     /* What comes back of an unordered queue's memory was held until markers had passed. */
     if (forall || (node->tag & ONUMA__TAG_UNORDERED) != 0) node->tag = 0;
     node->epoch = node->tag != 0 ? engine->epoch : 0;
+    if (node->tag != 0) onuma__tag_freed(engine, node->size);
     settle(engine, node);
     onuma__note_cached(engine);
     state->users--;
@@ -260,10 +262,10 @@ onuma_result onuma__node_extend(onuma__engine *engine, onuma__node *node, size_t
     const size_t more = size - node->size;
     if (after->size < more || onuma__segment_new_pages(node->segment, after->base, more) != 0) return ONUMA__MISS;
     if (stock(engine, 1) != ONUMA_OK) return ONUMA__MISS;
-    make_taken(engine, after);
-    if (after->size > more) make_free(engine, cut(engine, after, more));
     const uint64_t epoch = node->epoch;
-    absorb(engine, node, after);
+    gather(engine, node, size);
+    note_rests(engine, node);
+    if (node->epoch != epoch) atomic_store_explicit(&node->recycled, true, memory_order_relaxed);
     node->epoch = epoch;
     onuma__segment_raise(engine, node->segment, node->base + node->size);
     return ONUMA_OK;
@@ -276,13 +278,17 @@ onuma_result onuma__node_found(onuma__engine *engine, onuma__segment *segment) {
     if (r != ONUMA_OK) return r;
     segment->first = draw(engine, segment, segment->base, segment->size);
     make_free(engine, segment->first);
+    onuma__stretch_note_near(engine, segment->first);
     return ONUMA_OK;
 }
 
 void onuma__node_forget(onuma__engine *engine, onuma__segment *segment) {
     for (onuma__node *node = segment->first, *after; node != NULL; node = after) {
         after = node->after;
-        if (node->state == ONUMA__NODE_FREE) make_taken(engine, node);
+        if (node->state == ONUMA__NODE_FREE) {
+            onuma__stretch_forget_near(engine, node);
+            make_taken(engine, node);
+        }
         if (node->state == ONUMA__NODE_LIVE || node->state == ONUMA__NODE_HELD) onuma__node_withdraw(node);
         discard(engine, node);
     }
@@ -293,6 +299,7 @@ bool onuma__node_pass(onuma__engine *engine, onuma__tag_state *state, uint64_t e
     bool any = false;
     while (state->earliest != NULL && state->earliest->epoch <= epoch) {
         onuma__node *node = state->earliest;
+        onuma__stretch_forget_near(engine, node);
         make_taken(engine, node);
         node->tag = 0;
         node->epoch = 0;
@@ -310,13 +317,16 @@ static size_t unit_of(const onuma__node *node) {
 
 void onuma__node_publish(onuma__node *node, size_t requested) {
     node->state = ONUMA__NODE_LIVE;
-    node->requested = requested;
+    atomic_store_explicit(&node->requested, requested, memory_order_relaxed);
     onuma__bitmap_set(&node->segment->starts, unit_of(node));
+    /* Release: whoever claims it sees all of it. */
+    atomic_store_explicit(&node->claim, node->base, memory_order_release);
     onuma__pagemap_set(node->base, (onuma__entry)node | ONUMA__ENTRY_NODE);
 }
 
 void onuma__node_withdraw(onuma__node *node) {
     node->state = ONUMA__NODE_TAKEN;
+    atomic_store_explicit(&node->claim, 0, memory_order_relaxed);
     onuma__bitmap_clear(&node->segment->starts, unit_of(node));
     onuma__pagemap_set(node->base, 0);
 }
@@ -327,6 +337,6 @@ onuma__node *onuma__node_holding(onuma__segment *segment, uintptr_t address) {
     if (unit == SIZE_MAX) return NULL;
     const onuma__entry entry = onuma__pagemap_get(segment->base + (unit << ONUMA__UNIT_SHIFT));
     if ((entry & ONUMA__ENTRY_SORT) != ONUMA__ENTRY_NODE) return NULL;
-    onuma__node *node = (onuma__node *)(entry & ~(onuma__entry)ONUMA__ENTRY_SORT);
+    onuma__node *node = onuma__entry_node(entry);
     return address - node->base < node->size ? node : NULL;
 }

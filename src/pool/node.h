@@ -7,19 +7,26 @@
 #define ONUMA_POOL_NODE_H
 
 #include "pool/engine.h"
+#include "pool/pagemap.h"
 
-/* What sort of segment serves a block of `size` bytes. */
-static inline unsigned onuma__sort_of(const onuma__engine *engine, size_t size) {
-    if (engine->range || size <= engine->sorts[ONUMA__SORT_SMALL].block) return ONUMA__SORT_SMALL;
-    return size <= engine->sorts[ONUMA__SORT_MEDIUM].block ? ONUMA__SORT_MEDIUM : ONUMA__SORT_OWN;
+/* Of an entry of the sort ONUMA__ENTRY_NODE. */
+static inline onuma__node *onuma__entry_node(onuma__entry entry) {
+    return (onuma__node *)(entry & ~(onuma__entry)ONUMA__ENTRY_SORT);
 }
+
+/* What an allocation may take. */
+typedef enum {
+    ONUMA__TAKE_READY,   /* committed pages only, and as SPARING */
+    ONUMA__TAKE_SPARING, /* not what is better kept whole: see ration.h */
+    ONUMA__TAKE_ANY
+} onuma__take;
 
 /*
  * Take `size` bytes (a multiple of the unit) for an allocation under `tag`: the
- * node is TAKEN, of that tag. ONUMA__MISS if nothing fits; with `committed`
- * also if what fits has pages that are not. OUT_OF_MEMORY (no room for metadata).
+ * node is TAKEN, of that tag. ONUMA__MISS if nothing fits that may be taken.
+ * OUT_OF_MEMORY (no room for metadata).
  */
-onuma_result onuma__node_take(onuma__engine *engine, size_t size, size_t align, onuma__tag tag, bool committed,
+onuma_result onuma__node_take(onuma__engine *engine, size_t size, size_t align, onuma__tag tag, onuma__take what,
                               onuma__node **out);
 
 /* Put a node that is not free back, as freed under its own tag (`forall`, and if the tag is an unordered queue's: as

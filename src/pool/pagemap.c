@@ -2,15 +2,18 @@
 #include "pool/pagemap.h"
 
 _Atomic(onuma__map_mid *) onuma__map_root[(size_t)1 << ONUMA__MAP_ROOT_BITS];
+onuma__map_mid onuma__map_low;
 
-#define LEAF_SPAN ((uint64_t)1 << (ONUMA__MAP_LEAF_BITS + ONUMA__UNIT_SHIFT))
+#define LEAF_SPAN ((uint64_t)1 << ONUMA__MAP_LEAF_SHIFT)
 
-static _Atomic(onuma__map_mid *) *root_slot(uint64_t address) {
-    return &onuma__map_root[address >> (ONUMA__MAP_MID_BITS + ONUMA__MAP_LEAF_BITS + ONUMA__UNIT_SHIFT)];
+/* NULL: none of those addresses was ever prepared. */
+static onuma__map_mid *mid_of(uint64_t address) {
+    const size_t root = (size_t)(address >> ONUMA__MAP_MID_SHIFT);
+    return root == 0 ? &onuma__map_low : atomic_load_explicit(&onuma__map_root[root], memory_order_acquire);
 }
 
 static size_t mid_index(uint64_t address) {
-    return (address >> (ONUMA__MAP_LEAF_BITS + ONUMA__UNIT_SHIFT)) & (((size_t)1 << ONUMA__MAP_MID_BITS) - 1);
+    return (address >> ONUMA__MAP_LEAF_SHIFT) & (((size_t)1 << ONUMA__MAP_MID_BITS) - 1);
 }
 
 static size_t leaf_index(uint64_t address) {
@@ -19,9 +22,9 @@ static size_t leaf_index(uint64_t address) {
 
 /* Threads may race to map the same table: one wins the exchange, the others give theirs back. */
 static onuma_result prepare_leaf(uint64_t address) {
-    _Atomic(onuma__map_mid *) *slot = root_slot(address);
-    onuma__map_mid *mid = atomic_load_explicit(slot, memory_order_acquire);
+    onuma__map_mid *mid = mid_of(address);
     if (mid == NULL) {
+        _Atomic(onuma__map_mid *) *slot = &onuma__map_root[address >> ONUMA__MAP_MID_SHIFT];
         onuma__map_mid *made = onuma__os_map(sizeof *made, 0);
         if (made == NULL) return ONUMA_ERROR_OUT_OF_MEMORY;
         if (atomic_compare_exchange_strong_explicit(slot, &mid, made, memory_order_acq_rel, memory_order_acquire))
@@ -52,7 +55,7 @@ onuma_result onuma__pagemap_prepare(uint64_t base, size_t size) {
 }
 
 void onuma__pagemap_set(uint64_t address, onuma__entry entry) {
-    onuma__map_mid *mid = atomic_load_explicit(root_slot(address), memory_order_acquire);
+    onuma__map_mid *mid = mid_of(address);
     onuma__map_leaf *leaf = atomic_load_explicit(&mid->leaves[mid_index(address)], memory_order_acquire);
     atomic_store_explicit(&leaf->entries[leaf_index(address)], entry, memory_order_release);
 }

@@ -7,8 +7,11 @@
  * two are mapped when memory there is first used and stay for ever, so that a
  * look-up needs no lock and cannot fault, whatever the pointer:
  *
- *     63        46 45         29 28        12 11      0
- *     | root: 18 |   mid: 17   |  leaf: 17  |  page   |
+ *     63        48 47         29 28        12 11      0
+ *     | root: 16 |   mid: 19   |  leaf: 17  |  page   |
+ *
+ * Nearly all addresses are below 2^48. The mid table for those is a variable, so
+ * that their way has two loads.
  *
  * A large block has an entry on the page where it starts and nowhere else; a
  * slab has one on each of its pages. So making a large block costs one store
@@ -28,8 +31,8 @@
 #define ONUMA__UNIT_SHIFT 12
 #define ONUMA__UNIT ((size_t)1 << ONUMA__UNIT_SHIFT)
 
-#define ONUMA__MAP_ROOT_BITS 18
-#define ONUMA__MAP_MID_BITS 17
+#define ONUMA__MAP_ROOT_BITS 16
+#define ONUMA__MAP_MID_BITS 19
 #define ONUMA__MAP_LEAF_BITS 17
 
 /* 0: nothing; else the descriptor's address, with its sort in the low bits. */
@@ -44,14 +47,20 @@ typedef struct onuma__map_mid {
     _Atomic(onuma__map_leaf *) leaves[(size_t)1 << ONUMA__MAP_MID_BITS];
 } onuma__map_mid;
 
-extern ONUMA__HIDDEN _Atomic(onuma__map_mid *) onuma__map_root[(size_t)1 << ONUMA__MAP_ROOT_BITS];
+extern ONUMA__HIDDEN _Atomic(onuma__map_mid *) onuma__map_root[(size_t)1 << ONUMA__MAP_ROOT_BITS]; /* [0] is unused */
+extern ONUMA__HIDDEN onuma__map_mid onuma__map_low;
+
+#define ONUMA__MAP_LEAF_SHIFT (ONUMA__MAP_LEAF_BITS + ONUMA__UNIT_SHIFT)
+#define ONUMA__MAP_MID_SHIFT (ONUMA__MAP_MID_BITS + ONUMA__MAP_LEAF_SHIFT)
 
 static inline onuma__entry onuma__pagemap_get(uint64_t address) {
-    onuma__map_mid *mid = atomic_load_explicit(
-        &onuma__map_root[address >> (ONUMA__MAP_MID_BITS + ONUMA__MAP_LEAF_BITS + ONUMA__UNIT_SHIFT)],
-        memory_order_acquire);
-    if (ONUMA__UNLIKELY(mid == NULL)) return 0;
-    const size_t m = (address >> (ONUMA__MAP_LEAF_BITS + ONUMA__UNIT_SHIFT)) & (((size_t)1 << ONUMA__MAP_MID_BITS) - 1);
+    onuma__map_mid *mid = &onuma__map_low;
+    size_t m = address >> ONUMA__MAP_LEAF_SHIFT;
+    if (ONUMA__UNLIKELY(address >> ONUMA__MAP_MID_SHIFT != 0)) {
+        mid = atomic_load_explicit(&onuma__map_root[address >> ONUMA__MAP_MID_SHIFT], memory_order_acquire);
+        if (mid == NULL) return 0;
+        m &= ((size_t)1 << ONUMA__MAP_MID_BITS) - 1;
+    }
     onuma__map_leaf *leaf = atomic_load_explicit(&mid->leaves[m], memory_order_acquire);
     if (ONUMA__UNLIKELY(leaf == NULL)) return 0;
     const size_t l = (address >> ONUMA__UNIT_SHIFT) & (((size_t)1 << ONUMA__MAP_LEAF_BITS) - 1);

@@ -20,6 +20,8 @@
 #ifndef ONUMA_POOL_POOL_H
 #define ONUMA_POOL_POOL_H
 
+#include <stdatomic.h>
+
 #include "pool/source.h"
 
 enum {
@@ -49,6 +51,10 @@ typedef struct onuma__engine_desc {
     void *owner;          /* the pool object above; given back by onuma__engine_find */
 } onuma__engine_desc;
 
+/* The largest block, aligned to `align` (at least the engine's), that any source with this largest segment can serve: a
+ * whole one less what the source's own alignment may cost. 0: none. */
+size_t onuma__largest_block(size_t max_segment, size_t align);
+
 onuma_result onuma__engine_create(const onuma__engine_desc *desc, onuma__engine **out);
 
 /* All spans go back to the source, whatever lives in them: the layer above has made sure that may be. */
@@ -58,6 +64,16 @@ void onuma__engine_destroy(onuma__engine *engine);
 
 /* Fast path: no lock, no shared atomic, no system call. ONUMA__MISS, INVALID_ARGUMENT (align), OUT_OF_MEMORY (size absurd). */
 onuma_result onuma__engine_alloc(onuma__engine *engine, size_t size, size_t align, onuma__tag tag, void **out);
+
+/*
+ * The shortest way of an allocation: a block of no special alignment, from the heap that last served the calling
+ * thread, if that was remembered with the same key (never NULL) and is of the same tag. false: take the long way.
+ * A key is whatever names the engine for the layer above; it must never name another.
+ */
+bool onuma__engine_alloc_again(const void *key, size_t size, onuma__tag tag, void **out);
+void onuma__engine_remember(onuma__engine *engine, const void *key, onuma__tag tag);
+/* The key means this engine no more, though it lives on. */
+void onuma__engine_forget_keys(onuma__engine *engine);
 
 /* After a miss: get memory from the source (no lock held meanwhile) so that this allocation can succeed; one that
  * commits pages also allocates: *out is the block. The source's own result on failure. */
@@ -69,6 +85,10 @@ onuma_result onuma__engine_grow(onuma__engine *engine, size_t size, size_t align
  * *engine NULL: the caller retires it).
  */
 onuma_result onuma__engine_free(void *ptr, onuma__tag tag, onuma__engine **engine);
+
+/* The shortest way of a free: of a small block whose slab is the calling thread's, or a large one that its front keeps,
+ * in an engine that has a key. false: nothing happened, take the long way. */
+bool onuma__engine_free_own(void *ptr, onuma__tag tag);
 
 /* Finish a held free: every queue that might touch it has passed, so it serves anyone. */
 void onuma__engine_release(onuma__engine *engine, void *ptr);
@@ -82,8 +102,10 @@ typedef struct onuma__block {
     void *owner;             /* the engine's owner, or what the import was registered with */
     const onuma__span *span; /* where it lies; valid while the block lives */
     size_t offset;           /* of base in the span */
+    size_t align;            /* that it was allocated with, or a stricter one; of an import 1 */
     onuma__tag tag;          /* allocated under */
     bool special;            /* side records exist */
+    bool recycled; /* work that its tag's queue had before the allocation may still use it; false: surely not */
 } onuma__block;
 
 /* The live block that holds `ptr`, interior pointers too. INVALID_POINTER otherwise (held blocks are not live). */
@@ -117,6 +139,16 @@ bool onuma__engine_tag_close(onuma__engine *engine, onuma__tag tag, uint64_t *ep
 bool onuma__engine_tag_passed(onuma__engine *engine, onuma__tag tag, uint64_t epoch);
 /* Whether the engine has memory of that tag: live, cached or waiting. */
 bool onuma__engine_tag_known(onuma__engine *engine, onuma__tag tag);
+
+/*
+ * Becomes true (relaxed) when it is worth asking how far the queues are though nothing missed: enough was freed that
+ * others could use. Whoever asks sets it to false. Constant address while the engine lives.
+ */
+_Atomic bool *onuma__engine_due(onuma__engine *engine);
+
+/* Whether growing by `size` would make the engine hold more than it was ever asked for at once, and a little, while
+ * memory that waits for queues is the reason. */
+bool onuma__engine_would_swell(onuma__engine *engine, size_t size);
 
 /* Hand the small blocks that idle threads (the caller too) cache back to the pool. Returns whether any came. */
 bool onuma__engine_take_caches(onuma__engine *engine);

@@ -5,6 +5,7 @@
 #include "pool/index.h"
 #include "pool/stable.h"
 #include "pool/stats.h"
+#include "pool/stretch.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -36,7 +37,7 @@ onuma_result onuma__segment_create(onuma__engine *engine, const onuma__span *spa
     segment->first = NULL;
     segment->high = segment->base;
     segment->committed = segment->moving = NULL;
-    segment->pages = segment->committed_pages = 0;
+    segment->pages = segment->committed_pages = segment->committed_end = 0;
     onuma_result r = onuma__bitmap_init(&segment->starts, segment->size >> ONUMA__UNIT_SHIFT);
     if (r != ONUMA_OK) goto give_back;
     if (engine->range) {
@@ -81,6 +82,7 @@ void onuma__segment_destroy(onuma__segment *segment) {
 }
 
 void onuma__segment_link(onuma__engine *engine, onuma__segment *segment) {
+    segment->number = ++engine->segment_number;
     segment->next = NULL;
     segment->previous = engine->last_segment;
     if (engine->last_segment != NULL)
@@ -148,12 +150,33 @@ static onuma_result commit_run(onuma__engine *engine, onuma__segment *segment, s
     if (r != ONUMA_OK) return r;
     onuma__bits_assign(segment->committed, from, to, true);
     segment->committed_pages += to - from;
+    if (to > segment->committed_end) segment->committed_end = to;
     onuma__gauge_add(&engine->reserved, (int64_t)bytes);
     atomic_fetch_add_explicit(&engine->commits, 1, memory_order_relaxed);
     return ONUMA_OK;
 }
 
-onuma_result onuma__segment_commit(onuma__engine *engine, onuma__node *node) {
+/* Under the lock: where a stretch that ends with the node may end instead. */
+static size_t end_beyond(const onuma__node *node, size_t end, size_t beyond) {
+    const onuma__segment *segment = node->segment;
+    if (!onuma__node_is_free(node->after)) return end;
+    if (beyond > node->after->size) beyond = node->after->size;
+    const size_t offset = node->after->base - (uintptr_t)segment->span.base;
+    const size_t limit = (offset + beyond) / ONUMA__PAGE;
+    if (limit <= end) return end;
+    const size_t committed = onuma__bits_find(segment->committed, end, limit, true);
+    return onuma__bits_find(segment->moving, end, committed, true);
+}
+
+/* As commit_run; more than the node needs only if the source has it. */
+static onuma_result commit_last(onuma__engine *engine, const onuma__node *node, size_t from, size_t end,
+                                size_t beyond) {
+    const size_t further = end_beyond(node, end, beyond);
+    const onuma_result r = commit_run(engine, node->segment, from, further);
+    return r == ONUMA_OK || further == end ? r : commit_run(engine, node->segment, from, end);
+}
+
+onuma_result onuma__segment_commit(onuma__engine *engine, onuma__node *node, size_t beyond) {
     onuma__segment *segment = node->segment;
     const size_t offset = node->base - (uintptr_t)segment->span.base;
     const size_t first = offset / ONUMA__PAGE, to = (offset + node->size - 1) / ONUMA__PAGE + 1;
@@ -161,7 +184,8 @@ onuma_result onuma__segment_commit(onuma__engine *engine, onuma__node *node) {
         /* One's own pages first, then those of others: so two threads never wait for each other. */
         size_t from = first, end;
         while (next_missing(segment, &from, to, &end)) {
-            const onuma_result r = commit_run(engine, segment, from, end);
+            const onuma_result r =
+                end == to ? commit_last(engine, node, from, end, beyond) : commit_run(engine, segment, from, end);
             if (r != ONUMA_OK) return r;
             from = end;
         }
@@ -181,7 +205,8 @@ static bool mark_run(onuma__node *node, size_t most, size_t *from, size_t *to) {
     const size_t offset = node->base - (uintptr_t)segment->span.base;
     /* What was trimmed off the span's ends is nobody's: it goes with the first and the last node. */
     const size_t low = node->before == NULL ? 0 : (offset + ONUMA__PAGE - 1) / ONUMA__PAGE;
-    const size_t high = node->after == NULL ? segment->pages : (offset + node->size) / ONUMA__PAGE;
+    size_t high = node->after == NULL ? segment->pages : (offset + node->size) / ONUMA__PAGE;
+    if (high > segment->committed_end) high = segment->committed_end;
     if (low >= high) return false;
     size_t at = onuma__bits_find(segment->committed, low, high, true);
     if (at == high) return false;

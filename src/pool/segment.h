@@ -34,10 +34,11 @@ static inline size_t onuma__segment_new_pages(const onuma__segment *segment, uin
 }
 
 /*
- * Commit every page of a taken node, waiting for those that other threads move. Called and returns with the lock
+ * Commit every page of a taken node, waiting for those that other threads move; and if its end is among them, in the
+ * same call pages that follow, up to `beyond` bytes, as far as they are free. Called and returns with the lock
  * held, and lets go of it in between. The source's result; on failure pages committed so far stay so.
  */
-onuma_result onuma__segment_commit(onuma__engine *engine, onuma__node *node);
+onuma_result onuma__segment_commit(onuma__engine *engine, onuma__node *node, size_t beyond);
 
 /*
  * Decommit committed pages that lie wholly within free memory of tag 0, the largest stretches first, until `bytes` are given back.

@@ -20,10 +20,13 @@ static size_t bit_words(size_t capacity) {
     return (capacity + 63) / 64;
 }
 
+static size_t header_bytes(size_t capacity) {
+    return (sizeof(onuma__slab) + (capacity + 1) * sizeof(uint16_t) + 7) / 8 * 8;
+}
+
 static size_t descriptor_bytes(size_t capacity) {
-    const size_t header = (sizeof(onuma__slab) + 7) / 8 * 8;
-    const size_t arrays = 3 * bit_words(capacity) * 8 + capacity / 32 * 8 + capacity * sizeof(uint16_t);
-    return (header + arrays + 63) / 64 * 64;
+    const size_t arrays = 3 * bit_words(capacity) * 8 + capacity / 32 * 8;
+    return (header_bytes(capacity) + arrays + 63) / 64 * 64;
 }
 
 static onuma__stable *descriptors(size_t capacity) {
@@ -41,12 +44,11 @@ static onuma__slab *take_descriptor(size_t slots) {
         capacity *= 2;
     onuma__slab *slab = onuma__stable_take(descriptors(capacity));
     if (slab != NULL && slab->capacity == 0) {
-        unsigned char *at = (unsigned char *)slab + (sizeof *slab + 7) / 8 * 8;
+        unsigned char *at = (unsigned char *)slab + header_bytes(capacity);
         slab->free_words = (_Atomic uint64_t *)(void *)at;
         slab->special_words = slab->free_words + bit_words(capacity);
         slab->held_words = slab->special_words + bit_words(capacity);
-        slab->remote_words = slab->held_words + bit_words(capacity);
-        slab->waste = (_Atomic uint16_t *)(void *)(slab->remote_words + capacity / 32);
+        slab->dead_words = slab->held_words + bit_words(capacity);
         slab->capacity = (uint32_t)capacity;
     }
     return slab;
@@ -85,6 +87,7 @@ onuma_result onuma__slab_make(onuma__heap *heap, onuma__node *node, unsigned cla
     slab->node = node;
     slab->bytes = (uint32_t)node->size;
     slab->class_index = class_index;
+    slab->tray = &heap->trays[class_index];
     slab->used = 0;
     slab->summary = 0;
     for (size_t w = 0; w < bit_words(slab->capacity); w++) {
@@ -95,7 +98,10 @@ onuma_result onuma__slab_make(onuma__heap *heap, onuma__node *node, unsigned cla
         atomic_store_explicit(&slab->held_words[w], 0, memory_order_relaxed);
         if (bits != 0) slab->summary |= (uint64_t)1 << w;
     }
+    for (size_t slot = 0; slot <= slots; slot++)
+        atomic_store_explicit(&slab->notes[slot], ONUMA__NOTE_NONE, memory_order_relaxed);
     atomic_store_explicit(&slab->attention, 0, memory_order_relaxed);
+    atomic_store_explicit(&slab->recycled, node->epoch != 0, memory_order_relaxed);
     atomic_store_explicit(&slab->slot_size, (uint32_t)size, memory_order_release);
     atomic_store_explicit(&slab->tag, node->tag, memory_order_release);
     atomic_store_explicit(&slab->reciprocal, (((uint64_t)1 << 40) + size - 1) / size, memory_order_release);
@@ -116,8 +122,13 @@ onuma_result onuma__slab_make(onuma__heap *heap, onuma__node *node, unsigned cla
 
 /* ----------------------------------------------------------------- retiring */
 
-static size_t remote_words(const onuma__slab *slab) {
+static size_t dead_words(const onuma__slab *slab) {
     return (atomic_load_explicit(&slab->slots, memory_order_relaxed) + 31) / 32;
+}
+
+/* The free bits of the slots of one word of dead bits. */
+static uint32_t free_of(const onuma__slab *slab, size_t w) {
+    return (uint32_t)(atomic_load_explicit(&slab->free_words[w / 2], memory_order_relaxed) >> (w % 2 * 32));
 }
 
 /* Raise the generation in every word that others change; false, and nothing changed, if one of them is at it. */
@@ -125,10 +136,13 @@ static bool raise_generation(onuma__slab *slab) {
     const uint32_t old = atomic_load_explicit(&slab->generation, memory_order_relaxed);
     const uint32_t raised = old + 1;
     const size_t words = slab->capacity / 32;
+    uint64_t before[ONUMA__SLAB_SLOTS_MAX / 32];
     size_t w = 0;
     for (; w < words; w++) {
-        uint64_t expected = (uint64_t)old << 32;
-        if (!atomic_compare_exchange_strong(&slab->remote_words[w], &expected, (uint64_t)raised << 32)) break;
+        before[w] = atomic_load_explicit(&slab->dead_words[w], memory_order_relaxed);
+        if (((uint32_t)before[w] & ~free_of(slab, w)) != 0) break; /* a free that no drain has seen */
+        uint64_t expected = before[w];
+        if (!atomic_compare_exchange_strong(&slab->dead_words[w], &expected, (uint64_t)raised << 32)) break;
     }
     uint64_t unlisted = (uint64_t)old << 1;
     if (w == words && atomic_compare_exchange_strong(&slab->queued, &unlisted, (uint64_t)raised << 1)) {
@@ -136,7 +150,7 @@ static bool raise_generation(onuma__slab *slab) {
         return true;
     }
     while (w-- > 0)
-        atomic_store(&slab->remote_words[w], (uint64_t)old << 32);
+        atomic_store(&slab->dead_words[w], before[w]);
     return false;
 }
 
@@ -182,7 +196,7 @@ bool onuma__slab_retire_empty(onuma__heap *heap) {
 void onuma__slab_forget(onuma__engine *engine, onuma__slab *slab) {
     const uint32_t raised = atomic_load_explicit(&slab->generation, memory_order_relaxed) + 1;
     for (size_t w = 0; w < slab->capacity / 32; w++)
-        atomic_store(&slab->remote_words[w], (uint64_t)raised << 32);
+        atomic_store(&slab->dead_words[w], (uint64_t)raised << 32);
     atomic_store(&slab->queued, (uint64_t)raised << 1);
     atomic_store_explicit(&slab->generation, raised, memory_order_release);
     bury(engine, slab);
@@ -190,32 +204,13 @@ void onuma__slab_forget(onuma__engine *engine, onuma__slab *slab) {
 
 /* --------------------------------------------------------------- allocating */
 
-/* A slot is about to be handed out, but has a remote bit: a free of it was refused, or should have been. */
-ONUMA__COLD static void clear_refused(onuma__engine *engine, onuma__slab *slab, size_t slot) {
-    const uint64_t bit = (uint64_t)1 << (slot % 32);
-    if ((atomic_fetch_and(&slab->remote_words[slot / 32], ~bit) & bit) == 0) return;
-    onuma__slot_uncount(engine, slab, slot);
+void onuma__slab_revive(onuma__slab *slab, size_t slot) {
+    atomic_fetch_and(&slab->dead_words[slot / 32], ~((uint64_t)1 << (slot % 32)));
 }
 
-void *onuma__slab_alloc(onuma__heap *heap, unsigned class_index, size_t requested) {
-    onuma__slab *slab = heap->open[class_index];
-    if (ONUMA__UNLIKELY(slab == NULL)) return NULL;
-    const unsigned w = (unsigned)__builtin_ctzll(slab->summary);
-    const uint64_t word = atomic_load_explicit(&slab->free_words[w], memory_order_relaxed);
-    const size_t slot = w * 64u + (unsigned)__builtin_ctzll(word);
-    const uint64_t left = word & (word - 1);
-    const uint32_t size = atomic_load_explicit(&slab->slot_size, memory_order_relaxed);
-    if (ONUMA__UNLIKELY(onuma__slot_remote(slab, slot))) clear_refused(heap->engine, slab, slot);
-    atomic_store_explicit(&slab->waste[slot], (uint16_t)(size - requested), memory_order_relaxed);
-    atomic_store_explicit(&slab->free_words[w], left, memory_order_relaxed);
-    if (left == 0) slab->summary &= slab->summary - 1;
-    if (slab->used++ == 0) heap->empty_bytes -= slab->bytes;
-    if (ONUMA__UNLIKELY(slab->summary == 0)) {
-        list_remove(&heap->open[class_index], slab);
-        list_add(&heap->full, slab);
-    }
-    onuma__heap_count(heap, size, (int64_t)requested, 1, 0);
-    return (void *)(atomic_load_explicit(&slab->base, memory_order_relaxed) + slot * size); // NOLINT: an address
+void onuma__slab_filled(onuma__heap *heap, onuma__slab *slab) {
+    list_remove(&heap->open[slab->class_index], slab);
+    list_add(&heap->full, slab);
 }
 
 /* ------------------------------------------------------------------ freeing */
@@ -235,20 +230,14 @@ static void put_back_many(onuma__heap *heap, onuma__slab *slab, size_t word, uin
 }
 
 static void drain_slab(onuma__heap *heap, onuma__slab *slab) {
-    const size_t words = remote_words(slab);
+    const size_t words = dead_words(slab);
     uint64_t fresh[ONUMA__SLAB_SLOTS_MAX / 64] = {0};
     for (size_t w = 0; w < words; w++) {
-        uint32_t bits = (uint32_t)atomic_load(&slab->remote_words[w]);
+        uint32_t bits = (uint32_t)atomic_load(&slab->dead_words[w]) & ~free_of(slab, w);
         if (bits == 0) continue;
-        /* Whoever holds a slot sets its held bit before its remote bit. */
-        const unsigned shift = (unsigned)(w % 2) * 32;
-        bits &= ~(uint32_t)(atomic_load(&slab->held_words[w / 2]) >> shift);
-        atomic_fetch_and(&slab->remote_words[w], ~(uint64_t)bits);
-        const uint32_t already =
-            bits & (uint32_t)(atomic_load_explicit(&slab->free_words[w / 2], memory_order_relaxed) >> shift);
-        for (uint32_t refused = already; refused != 0; refused &= refused - 1)
-            onuma__slot_uncount(heap->engine, slab, w * 32 + (size_t)__builtin_ctz(refused));
-        fresh[w / 2] |= (uint64_t)(bits & ~already) << shift;
+        /* Whoever holds a slot sets its held bit before its dead bit. */
+        bits &= ~(uint32_t)(atomic_load(&slab->held_words[w / 2]) >> (w % 2 * 32));
+        fresh[w / 2] |= (uint64_t)bits << (w % 2 * 32);
     }
     size_t last = SIZE_MAX;
     for (size_t w = 0; w < bit_words(slab->capacity); w++) {

@@ -4,29 +4,37 @@
  *
  * What a slot is, is told by three bits:
  *
- *   free     the owner's bitmap: plain stores by the heap's owner (or a taker), relaxed loads by anyone
- *   remote   freed by someone else, or dead for another reason: set by compare-exchange, by anyone
- *   held     dead, but not to be reused before onuma__engine_release
+ *   free   in the owner's bitmap: plain stores by the heap's owner (or a taker), relaxed loads by anyone
+ *   dead   freed: set by compare-exchange, by anyone; cleared when the slot is handed out again
+ *   held   dead, but not to be reused before onuma__engine_release
  *
- *   live = neither free nor remote; remote bits become free ones when the heap
- *   drains them, except those that are held.
+ *   live = neither free nor dead, and not in a tray of the heap (tray.h); dead
+ *   slots become free too when the heap drains them, except those that are held.
  *
- * That nobody frees a slot twice: two others cannot, for one compare-exchange
- * wins, and the owner looks at both bits before it frees. But the owner uses no
- * atomic operation, so another thread may set the remote bit between its test
- * and its store: then both are told OK, and the slot is free *and* remote. The
- * drain finds that out, masks the bit and takes back what was counted for it; and the
- * owner, when it allocates a slot, looks for a remote bit first. So such a race of two
- * frees is harmless: the slot is freed once, and never handed out twice.
- * (The other thread cannot find out by looking at the free bit after its exchange: a
- * drain may have taken its bit in by then.)
+ * That nobody frees a slot twice: two frees at once must agree on one of them,
+ * which takes an atomic operation or a fence. An owner into whose slabs nobody
+ * else frees would pay for that in vain, so a heap begins as its owner's alone:
+ * the owner looks at the slot's note and sets the free bit, or puts the block in a
+ * tray, by plain loads and stores.
+ * Whoever else wants to free first makes the heap *shared* (onuma__heap_share),
+ * which waits until the owner is not inside. From then on every free, the
+ * owner's too, must win the exchange that sets the dead bit:
  *
- * Remote bits lie 32 to a word beside the slab's generation. When a slab is
- * retired the generation in every word is raised, each by an exchange that
- * fails if a bit has been set: a thread that comes late with a stale idea of
- * the slab fails its exchange, rather than free a slot of the descriptor's next life.
- * The word that tells whether the slab is on its heap's list has the generation too,
- * for the thread that was held up between setting its bit (since drained) and listing the slab.
+ *   - Others look at the free bit and the note only once the heap is shared. So
+ *     what they find not free, and with a note, is live or dead, and only the
+ *     winner of an exchange changes that.
+ *   - The dead bit stays until the slot is handed out, also while the slot is
+ *     free, and then the free bit goes first. So whoever comes late with an
+ *     exchange loses it, or frees the block that has come to live there.
+ *
+ * tests/unit/test_pool_schedules.c goes through all orders of these steps.
+ *
+ * Dead bits lie 32 to a word beside the slab's generation. When a slab is
+ * retired the generation in every word is raised: a thread that comes late with
+ * a stale idea of the slab fails its exchange, rather than free a slot of the
+ * descriptor's next life. The word that tells whether the slab is on its heap's
+ * list has the generation too, for the thread that was held up between setting
+ * its bit (since drained) and listing the slab.
  *
  * A descriptor serves slabs of at most its capacity for ever, so that its
  * arrays have the same place and length for a stale reader too.
@@ -50,31 +58,38 @@ struct onuma__slab {
     _Atomic(onuma__heap *) heap; /* NULL while dead */
     _Atomic(onuma__segment *) segment;
     onuma__node *node;
+    onuma__tray *tray; /* of its class, in its heap */
     uint32_t class_index;
     uint32_t bytes; /* of the node */
 
     /* The guarded part (heap.h). */
-    uint32_t used;                /* slots not free: live, or remote and not drained, or held */
+    uint32_t used;                /* slots not free: live, or dead and not drained, or held */
     uint64_t summary;             /* bit: that word of free bits is not zero */
     onuma__slab *previous, *next; /* in a list of the heap: open[class] if used < slots, else full */
 
     /* Anyone's. */
-    _Atomic uint64_t queued;    /* generation << 1 | whether it is on its heap's remote list */
+    _Atomic uint64_t queued; /* generation << 1 | whether it is on its heap's remote list */
+    _Atomic bool recycled;   /* as in onuma__block, of every slot: some came from such memory, or was freed. Relaxed */
     _Atomic uint32_t attention; /* slots that are special or held: the fast path of free wants 0 */
     _Atomic(onuma__slab *) remote_next;
 
-    /* Arrays, within the descriptor. */
+    /* Arrays, within the descriptor; those that pointers lead to lie behind the notes. */
     _Atomic uint64_t *free_words;    /* 64 slots each */
-    _Atomic uint64_t *remote_words;  /* generation << 32 | 32 slots */
+    _Atomic uint64_t *dead_words;    /* generation << 32 | 32 slots */
     _Atomic uint64_t *special_words; /* side records exist */
     _Atomic uint64_t *held_words;
-    _Atomic uint16_t *waste; /* slot size less what was requested; the slot's user's, relaxed */
+    _Atomic uint16_t notes[]; /* one more than there are slots, for the rest at the end: ONUMA__NOTE_*; relaxed */
 };
 
-/* ------------------------------------------------ under the heap's guard, or by its owner while busy */
+/*
+ * A slot's note: its size less what was requested, and a flag: that a stricter alignment than the pool's was asked for
+ * (the slot size is a multiple of it). Or NONE: nobody has the slot's block. Slots that are free, or in a tray, have no
+ * note, and those that were held, from their release on; those that another thread freed, and held ones, keep theirs.
+ */
+#define ONUMA__NOTE_ALIGNED 0x8000u
+#define ONUMA__NOTE_NONE 0xffffu
 
-/* A slot of this class, counted. NULL: no slab has one; then drain, or make a slab. */
-void *onuma__slab_alloc(onuma__heap *heap, unsigned class_index, size_t requested);
+/* ------------------------------------------------ under the heap's guard, or by its owner while busy */
 
 /* Take in what others have freed. Slabs that come to be empty stay within the heap's bound. */
 void onuma__slab_drain(onuma__heap *heap);
@@ -92,6 +107,8 @@ onuma_result onuma__slab_free(onuma__slab *slab, uintptr_t address, onuma__tag t
 void onuma__slab_release(onuma__slab *slab, uintptr_t address);
 onuma_result onuma__slab_resize(onuma__slab *slab, uintptr_t address, size_t size);
 onuma_result onuma__slab_set_special(onuma__slab *slab, uintptr_t address, bool special);
+/* The block was allocated with a stricter alignment than the pool's. */
+void onuma__slab_set_aligned(onuma__slab *slab, uintptr_t address);
 /* The block that holds the address, if it is live; with `held`, if it is held. */
 onuma_result onuma__slab_find(onuma__slab *slab, uintptr_t address, bool held, onuma__block *out);
 /* Every live block; false if fn wanted to stop. Everyone at rest. */

@@ -27,6 +27,8 @@ typedef struct onuma__source {
     onuma_result (*decommit)(void *self, const onuma__span *span, size_t offset, size_t size);
     /* Give back a span of either sort. For ranges `committed` is what of it is still committed. */
     void (*release)(void *self, const onuma__span *span, size_t committed);
+    /* The most that is reserved at once, unless a block needs more. 0: as much as the engine likes. */
+    size_t longest_range;
 } onuma__source;
 
 #endif

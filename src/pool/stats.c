@@ -24,19 +24,46 @@ void onuma__heap_flush(onuma__heap *heap) {
     onuma__count(heap->engine, take(&heap->bytes), take(&heap->requested), allocs, frees);
 }
 
-/* What heaps have counted and not yet moved to the totals. */
+void onuma__heap_flush_trays(onuma__heap *heap) {
+    for (unsigned c = 0; c < heap->engine->classes.count; c++) {
+        _Atomic uint64_t *state = &heap->trays[c].state;
+        const uint64_t seen = atomic_load_explicit(state, memory_order_relaxed);
+        const int64_t taken = (int64_t)(seen / ONUMA__TRAY_TAKEN);
+        atomic_store_explicit(state, onuma__tray_filled(seen), memory_order_relaxed);
+        if (taken != 0) onuma__count(heap->engine, 0, 0, taken, taken);
+    }
+}
+
+/* What heaps have counted and not yet moved to the totals, less what the totals have and fronts keep. */
 typedef struct uncounted {
     int64_t bytes, requested, allocs, frees;
+    int64_t pending; /* kept of queues' tags */
 } uncounted;
+
+/* Blocks in trays are dead, though counted as allocated and not as freed. */
+static void add_trays(const onuma__heap *heap, uncounted *sum) {
+    for (unsigned c = 0; c < heap->engine->classes.count; c++) {
+        const onuma__tray *tray = &heap->trays[c];
+        const uint64_t state = atomic_load_explicit(&tray->state, memory_order_relaxed);
+        const int64_t taken = (int64_t)(state / ONUMA__TRAY_TAKEN);
+        const int64_t count = onuma__tray_filled(state) / (int64_t)ONUMA__TRAY_ITEM;
+        sum->allocs += taken;
+        sum->frees += taken + count;
+        sum->bytes -= count * tray->size;
+    }
+}
 
 static uncounted sum_heaps(onuma__engine *engine) {
     uncounted sum = {0};
     onuma__os_lock_acquire(&engine->heaps_lock);
     for (onuma__heap *heap = engine->heaps; heap != NULL; heap = heap->next) {
-        sum.bytes += atomic_load_explicit(&heap->bytes, memory_order_relaxed);
+        const int64_t kept = atomic_load_explicit(&heap->front.bytes, memory_order_relaxed);
+        if (heap->tag != 0) sum.pending += kept;
+        sum.bytes += atomic_load_explicit(&heap->bytes, memory_order_relaxed) - kept;
         sum.requested += atomic_load_explicit(&heap->requested, memory_order_relaxed);
         sum.allocs += atomic_load_explicit(&heap->allocs, memory_order_relaxed);
         sum.frees += atomic_load_explicit(&heap->frees, memory_order_relaxed);
+        add_trays(heap, &sum);
     }
     onuma__os_lock_release(&engine->heaps_lock);
     return sum;
@@ -73,14 +100,7 @@ void onuma__note_cached(onuma__engine *engine) {
     set_gauge(&engine->cached, reserved > used ? reserved - used : 0);
 }
 
-static bool settle(onuma__heap *heap) {
-    onuma__slab_drain(heap);
-    return true;
-}
-
 void onuma__engine_get_stats(onuma__engine *engine, onuma_pool_stats *out) {
-    /* A refused free may have been counted: the drain takes that back. */
-    if (atomic_exchange_explicit(&engine->unsettled, false, memory_order_relaxed)) onuma__heaps_visit(engine, settle);
     const uncounted sum = sum_heaps(engine);
     onuma__os_lock_acquire(&engine->lock);
     onuma__note_metadata(engine);
@@ -90,7 +110,7 @@ void onuma__engine_get_stats(onuma__engine *engine, onuma_pool_stats *out) {
     read_gauge(&totals->requested, sum.requested, &out->requested_bytes, &out->requested_bytes_peak);
     read_gauge(&totals->blocks, sum.allocs - sum.frees, &out->in_use_blocks, &out->in_use_blocks_peak);
     read_gauge(&engine->reserved, 0, &out->reserved_bytes, &out->reserved_bytes_peak);
-    read_gauge(&engine->pending, 0, &out->pending_bytes, &out->pending_bytes_peak);
+    read_gauge(&engine->pending, sum.pending, &out->pending_bytes, &out->pending_bytes_peak);
     read_gauge(&engine->metadata, 0, &out->metadata_bytes, &out->metadata_bytes_peak);
     const uint64_t used = out->in_use_bytes + out->pending_bytes;
     set_gauge(&engine->cached, out->reserved_bytes > used ? out->reserved_bytes - used : 0);

@@ -9,7 +9,8 @@
  * when nobody is at work, and a peak is missed by at most 64 KiB for each
  * thread. With exact_peaks the share is zero and every call moves its bytes.
  *
- * Large blocks, reserved and pending bytes go to the totals at once.
+ * Large blocks, reserved and pending bytes go to the totals at once. What a front keeps (front.h) is not taken off
+ * them, so a peak of bytes in use may be too high by what fronts kept at that moment.
  */
 #ifndef ONUMA_POOL_STATS_H
 #define ONUMA_POOL_STATS_H
@@ -45,6 +46,8 @@ void onuma__note_metadata(onuma__engine *engine);
 void onuma__note_cached(onuma__engine *engine);
 
 void onuma__heap_flush(onuma__heap *heap);
+/* The owner, as it gives the heap up: what its trays have counted goes to the totals too. */
+void onuma__heap_flush_trays(onuma__heap *heap);
 
 static inline void onuma__heap_count(onuma__heap *heap, int64_t bytes, int64_t requested, int64_t allocs,
                                      int64_t frees) {

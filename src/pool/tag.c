@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the engine keeps for each tag, and how waiting memory comes free. */
+#include "pool/heap.h"
 #include "pool/index.h"
 #include "pool/node.h"
 
@@ -61,7 +62,33 @@ void onuma__tags_finish(onuma__engine *engine) {
         free(engine->zero.indexes[sort]);
 }
 
+/*
+ * Memory that one queue freed comes to serve others, or the source, when a marker has passed that was taken after
+ * the free. Taken only when memory is missing it comes too late: then a pool holds idle what another queue grows it by.
+ * So one is asked for whenever a thirty-second of the pool has been freed; but only if there is a use for it, since
+ * a marker may cost milliseconds: other queues share the pool, or it grew lately.
+ */
+void onuma__tag_freed(onuma__engine *engine, size_t bytes) {
+    engine->alert = engine->alert > bytes ? engine->alert - bytes : 0;
+    engine->freed_unnoted += bytes;
+    if (engine->tag_count < 2 && engine->alert == 0) return;
+    if (engine->freed_unnoted < atomic_load_explicit(&engine->reserved.now, memory_order_relaxed) / 32) return;
+    engine->freed_unnoted = 0;
+    atomic_store_explicit(&engine->due, true, memory_order_relaxed);
+}
+
+_Atomic bool *onuma__engine_due(onuma__engine *engine) {
+    return &engine->due;
+}
+
 bool onuma__engine_tag_close(onuma__engine *engine, onuma__tag tag, uint64_t *epoch) {
+    /* What this thread keeps of the tag is to wait with the rest. */
+    onuma__heap *heap = onuma__heap_find(engine, tag);
+    if (heap != NULL) {
+        onuma__heap_enter(heap);
+        (void)onuma__front_flush(heap, 0);
+        onuma__heap_leave(heap);
+    }
     onuma__os_lock_acquire(&engine->lock);
     const onuma__tag_state *state = tag != 0 ? onuma__tag_get(engine, tag, false) : NULL;
     const bool waits = state != NULL && state->earliest != NULL;

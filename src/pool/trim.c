@@ -57,7 +57,9 @@ size_t onuma__engine_trim(onuma__engine *engine, size_t keep) {
 
 static bool take_cache(onuma__heap *heap) {
     onuma__slab_drain(heap);
-    return onuma__slab_retire_empty(heap);
+    const bool any = onuma__front_flush(heap, 0);
+    (void)onuma__trays_flush(heap);
+    return onuma__slab_retire_empty(heap) || any;
 }
 
 bool onuma__engine_take_caches(onuma__engine *engine) {

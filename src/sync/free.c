@@ -12,15 +12,18 @@
  * The record, now out of the table, becomes the parked free. It waits for its
  * uses (those of other threads first for their seal), for a marker of the queue
  * it is freed on, and for one of the queue it was allocated on, which counts as
- * using it until now. Then it is unmapped, its views are dropped, and the block
+ * using it until now. Then it is unmapped (an import mapped once more, so that
+ * the program has what the device wrote), its views are dropped, and the block
  * goes back.
  *
  * A free ends the CPU's holds on the block, since nobody can release them
  * afterwards. What they mapped is unmapped only at the very end, after all
  * markers: until then a queue or a late reader may still be at the memory.
  *
- * A free must not fail for lack of memory, and must not be early either: when
- * there is none for what it needs, the block stays held for good.
+ * A free must not fail for lack of memory, and must not be early either. A
+ * marker that there is no memory for is tried again whenever somebody looks
+ * (later, it covers more), and a ledger has records in reserve. Only when those
+ * are used up does a block stay held for good.
  */
 #include "sync/internal.h"
 
@@ -34,16 +37,33 @@ static void give_block_back(onuma__engine *engine, onuma__owner *owner, void *ba
     if (owner->retired) owner->retired(owner);
 }
 
+/*
+ * An import's memory goes back to the program, which expects in it what the device wrote. Where memory is not coherent,
+ * or the driver works on a copy, that is not so before a map. Without a view no device has seen it.
+ */
+static void fetch_import(const onuma__record *record, uint64_t handle) {
+    if (record->engine || record->owner->read_only || !record->segment->needs_map || handle == 0) return;
+    onuma_result r = ONUMA_ERROR_INTERNAL;
+    for (int i = 0; i < 2 && r != ONUMA_OK; i++) /* there is nobody else who could try again */
+        r = onuma__record_map(record, handle, ONUMA_ACCESS_READ);
+    if (r != ONUMA_OK) {
+        onuma__log_write(record->owner->device->log, ONUMA_LOG_ERROR,
+                         "import %p: what the device wrote last may be missing: %s", record->base, onuma_last_error());
+        return;
+    }
+    (void)onuma__record_unmap(record, handle, ONUMA_ACCESS_READ); /* nothing was written; the handle goes now */
+}
+
 static void unmap(onuma__record *record) {
-    onuma__device *device = record->owner->device;
     uint64_t handle = 0;
-    if (record->mapped == 0 || record->generation != onuma__os_process_generation()) return;
+    if (record->generation != onuma__os_process_generation()) return;
     for (onuma__block_view *view = record->views; view; view = view->next)
         if (view->ready && view->size == record->size) handle = view->handle;
-    onuma_backend_device *backend = atomic_load_explicit(&device->backend, memory_order_acquire);
-    onuma_result r =
-        device->ops->host_unmap(backend, record->segment, handle, record->offset, record->size, record->mapped);
-    (void)onuma__device_note(device, r); /* the block goes either way: nobody looks at its contents again */
+    if (record->mapped == 0) {
+        fetch_import(record, handle);
+        return;
+    }
+    (void)onuma__record_unmap(record, handle, record->mapped); /* the block goes either way: nobody looks at it again */
 }
 
 void onuma__free_finish(onuma__record *record) {
@@ -66,21 +86,33 @@ static onuma__free_state worse(onuma__free_state state, onuma__marker *marker, u
     return its > state ? its : state;
 }
 
+static onuma__free_state check_use(onuma__use *use, onuma__free_state state, uint64_t pass) {
+    if (use->owed) {
+        onuma__join joined = onuma__use_imply(use);
+        use->owed = joined == ONUMA__NO_MEMORY;
+        if (joined == ONUMA__ALL_PASSED) return state;
+    }
+    onuma__marker *marker = onuma__use_marker(use);
+    if (marker) return worse(state, marker, pass);
+    return state == ONUMA__FREE_NOW ? ONUMA__FREE_WAITS : state;
+}
+
+static onuma__free_state check_need(onuma__need *need, onuma__free_state state, uint64_t pass) {
+    if (!need->queue) return state;
+    onuma__join joined = need->marker ? ONUMA__JOINED : onuma__marker_join(need->queue, &need->marker);
+    if (joined == ONUMA__JOINED) return worse(state, need->marker, pass);
+    return joined == ONUMA__NO_MEMORY && state == ONUMA__FREE_NOW ? ONUMA__FREE_WAITS : state;
+}
+
 onuma__free_state onuma__free_check(onuma__record *record, uint64_t pass) {
     onuma__free_state state = ONUMA__FREE_NOW;
     /* Acquire: what the last pinning thread did to the record is seen, views above all. */
     if (atomic_load_explicit(&record->pins, memory_order_acquire) != 0) return ONUMA__FREE_WAITS;
-    if (record->doomed) return ONUMA__FREE_LOST;
     /* All of them, so that each marker is on its way after the first look. */
-    for (onuma__use *use = record->uses; use; use = use->next) {
-        onuma__marker *marker = onuma__use_marker(use);
-        if (marker)
-            state = worse(state, marker, pass);
-        else if (state == ONUMA__FREE_NOW)
-            state = ONUMA__FREE_WAITS;
-    }
+    for (onuma__use *use = record->uses; use && ONUMA__RULE(FREE_USES); use = use->next)
+        state = check_use(use, state, pass);
     for (size_t i = 0; i < 2; i++)
-        if (record->need[i]) state = worse(state, record->need[i], pass);
+        state = check_need(&record->need[i], state, pass);
     return state;
 }
 
@@ -88,9 +120,9 @@ void onuma__free_seal(onuma__record *record, onuma__dead *dead) {
     uint64_t self = onuma__os_thread_get()->number;
     for (onuma__use **at = &record->uses; *at;) {
         onuma__use *use = *at;
-        bool ours = use->mode == 0 || (use->thread == self && self != 0);
+        bool ours = use->mode == 0 || (use->thread == self && self != 0) || !ONUMA__RULE(OPEN_USES);
         onuma__join joined = ours && !onuma__use_marker(use) ? onuma__use_imply(use) : ONUMA__JOINED;
-        if (joined == ONUMA__NO_MEMORY) record->doomed = true;
+        use->owed = joined == ONUMA__NO_MEMORY;
         if (joined == ONUMA__ALL_PASSED) {
             *at = use->next;
             onuma__use_destroy(use, dead);
@@ -102,28 +134,18 @@ void onuma__free_seal(onuma__record *record, onuma__dead *dead) {
 
 /* ------------------------------------------------------------------------ parking */
 
+/* The queues that a free waits for whatever was announced. */
 typedef struct must_pass {
-    onuma__marker *markers[2];
-    size_t count;
-    bool doomed;
+    onuma__need needs[2];
 } must_pass;
 
-static void need(must_pass *out, onuma__queue_object *queue) {
-    onuma__marker *marker;
-    onuma__join joined = onuma__marker_join(queue, &marker);
-    if (joined == ONUMA__NO_MEMORY) out->doomed = true;
-    if (joined == ONUMA__JOINED) out->markers[out->count++] = marker;
-}
-
-static must_pass collect_needs(onuma__queue *freed_on, onuma__tag allocated_on, onuma__dead *dead) {
-    must_pass out = {0};
-    if (freed_on) need(&out, onuma__queue_of(freed_on));
-    if (allocated_on != 0 && (!freed_on || freed_on->tag != allocated_on)) {
-        onuma__queue_object *queue = onuma__queue_by_tag(allocated_on);
-        if (queue) need(&out, queue);
-        onuma__queue_drop(queue, dead);
-    }
-    return out;
+/* Whether anything of them has not passed. */
+static bool collect_needs(onuma__queue *freed_on, onuma__tag allocated_on, must_pass *out) {
+    *out = (must_pass){0};
+    if (freed_on) out->needs[0].queue = onuma__queue_retain(onuma__queue_of(freed_on));
+    if (allocated_on != 0 && ONUMA__RULE(FREE_OWNER) && (!freed_on || freed_on->tag != allocated_on))
+        out->needs[1].queue = onuma__queue_by_tag(allocated_on);
+    return check_need(&out->needs[0], check_need(&out->needs[1], ONUMA__FREE_NOW, 0), 0) != ONUMA__FREE_NOW;
 }
 
 /* Takes the record out of the table and ends the CPU's holds. */
@@ -158,17 +180,15 @@ static void park(onuma__record *record, const onuma__block *block, must_pass *ne
     const onuma__owner *owner = block->owner;
     onuma__ledger *ledger = block->engine ? onuma__ledger_get(block->engine, block->engine, true)
                                           : onuma__ledger_get(owner->device, NULL, true);
-    if (!record) record = onuma__record_create(block);
+    if (!record && ledger) record = onuma__ledger_record(ledger, block);
     if (!record || !ledger) {
         keep_held(block, ledger);
         if (ledger) onuma__ledger_put(ledger);
         return; /* a record there is goes with it: its uses and views keep the driver's objects alive */
     }
-    for (size_t i = 0; i < needs->count; i++) {
-        record->need[i] = needs->markers[i];
-        needs->markers[i] = NULL;
-    }
-    record->doomed |= needs->doomed;
+    for (size_t i = 0; i < 2; i++)
+        record->need[i] = needs->needs[i];
+    *needs = (must_pass){0};
     onuma__ledger_park(ledger, record);
     onuma__ledger_put(ledger);
 }
@@ -181,7 +201,7 @@ static void park(onuma__record *record, const onuma__block *block, must_pass *ne
 static bool is_queues_own(const onuma__record *record, const onuma__block *block, const onuma__queue *freed_on) {
     if (!block->engine || block->tag == 0 || (block->tag & ONUMA__TAG_UNORDERED) != 0) return false;
     if (freed_on && freed_on->tag != block->tag) return false;
-    if (record->mapped != 0 || record->doomed) return false;
+    if (record->mapped != 0) return false;
     if (record->views && (record->owner->device->info.abilities & ONUMA_ABILITY_COUNTED) == 0) return false;
     /* Acquire: as in onuma__free_check. */
     if (atomic_load_explicit(&record->pins, memory_order_acquire) != 0) return false;
@@ -202,16 +222,13 @@ static onuma_result free_held(void *base, onuma__queue *queue) {
         onuma__ledgers_lose_track();
         return onuma__fail(ONUMA_ERROR_INTERNAL, "the engine holds block %p but does not know it", base);
     }
-    if (record && is_queues_own(record, &block, queue)) {
+    if (record && ONUMA__RULE(OWN_RECORD) && is_queues_own(record, &block, queue)) {
         record->own = true;
         onuma__free_finish(record);
         return ONUMA_OK;
     }
-    must_pass needs = collect_needs(queue, block.tag, &dead);
-    bool waits = needs.doomed;
-    for (size_t i = 0; i < needs.count; i++)
-        waits =
-            waits || onuma__marker_state(needs.markers[i]) != ONUMA__MARKER_PASSED; /* passed: of a released queue */
+    must_pass needs;
+    bool waits = collect_needs(queue, block.tag, &needs);
     if (record) {
         onuma__free_seal(record, &dead);
         waits = waits || onuma__free_check(record, 0) != ONUMA__FREE_NOW;
@@ -222,8 +239,10 @@ static onuma_result free_held(void *base, onuma__queue *queue) {
         onuma__free_finish(record);
     else
         give_block_back(block.engine, block.owner, base);
-    for (size_t i = 0; i < needs.count; i++)
-        onuma__marker_release(needs.markers[i], &dead);
+    for (size_t i = 0; i < 2; i++) {
+        onuma__marker_release(needs.needs[i].marker, &dead);
+        onuma__queue_drop(needs.needs[i].queue, &dead);
+    }
     onuma__dead_bury(&dead);
     onuma__sync_tidy();
     return ONUMA_OK;
@@ -232,7 +251,8 @@ static onuma_result free_held(void *base, onuma__queue *queue) {
 onuma_result onuma__sync_free(void *ptr, onuma__queue *queue) {
     onuma__engine *engine = NULL;
     onuma__tag tag = 0;
-    if (queue) tag = onuma__queue_of(queue)->in_order ? queue->tag : ONUMA__TAG_HOLD;
+    if (queue) tag = onuma__queue_of(queue)->in_order || !ONUMA__RULE(UNORDERED) ? queue->tag : ONUMA__TAG_HOLD;
+    if (!ONUMA__RULE(OWN_REUSE)) tag = ONUMA__TAG_HOLD;
     int32_t r = onuma__engine_free(ptr, tag, &engine);
     if (ONUMA__LIKELY(r != ONUMA__HELD)) return r;
     return free_held(ptr, queue);

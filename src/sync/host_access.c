@@ -13,6 +13,16 @@
  * One thread at a time changes that (`mapping`), in the driver, with the record
  * pinned; others that need it changed wait for it.
  *
+ * Between two modes memory is unmapped, and the driver may then refuse to map
+ * it. What keeps that harmless to those who hold it already: while anybody
+ * holds it for writing it is mapped for writing, which covers reading, so it
+ * never changes under a writer, whose bytes would be lost. It does change under
+ * readers; but no device writes to what the CPU holds, so what they have mapped
+ * once stays true. When the map fails
+ *   - that a writer wanted, it alone is refused, and it was to be the first;
+ *   - after the last writer, its bytes are with the device already: it is done.
+ * Readers are then at memory that is not mapped; the next to come maps it.
+ *
  * The calling thread's own open uses are sealed by its acquire, for good: after
  * a TIMEOUT it may submit nothing more under them, unless onuma_submitted seals
  * them again.
@@ -62,44 +72,69 @@ static onuma_result check_reachable(const span *at) {
 /* ------------------------------------------------------------------------- mapping */
 
 /* Imports may need mapping on a device whose own shared memory does not. */
-static bool coherent(const onuma__record *record) {
-    return (record->owner->device->info.abilities & ONUMA_ABILITY_COHERENT) != 0 && !record->segment->needs_map;
+static bool coherent(const onuma__owner *owner, const onuma_segment *segment) {
+    return (owner->device->info.abilities & ONUMA_ABILITY_COHERENT) != 0 && !segment->needs_map;
+}
+
+bool onuma__sync_is_plain(const void *base) {
+    onuma__block block;
+    if (onuma__engine_find(base, &block) != ONUMA_OK || block.tag != 0 || block.special) return false;
+    const onuma__owner *owner = block.owner;
+    const onuma_segment *segment = owner->segment ? owner->segment(block.span) : NULL;
+    return segment && owner->kind != ONUMA_KIND_DEVICE && coherent(owner, segment);
 }
 
 /* From one mapped mode to another, 0 being unmapped. *now: what it is after, also on failure. No lock is held. */
 static onuma_result remap(onuma__record *record, onuma_access from, onuma_access to, onuma_access *now) {
-    onuma__device *device = record->owner->device;
-    onuma_backend_device *backend = atomic_load_explicit(&device->backend, memory_order_acquire);
     onuma_result r = ONUMA_OK;
     uint64_t view = 0;
     *now = from;
-    if (record->segment->address == 0 && (device->info.abilities & ONUMA_ABILITY_HANDLES)) {
+    if (record->segment->address == 0 && (record->owner->device->info.abilities & ONUMA_ABILITY_HANDLES)) {
         onuma__record *pinned;
         r = onuma__view_handle(record->base, &view, &pinned);
         if (r != ONUMA_OK) return r;
         onuma__record_unpin(pinned);
     }
-    if (from != 0) {
-        r = device->ops->host_unmap(backend, record->segment, view, record->offset, record->size, from);
-        if (onuma__device_note(device, r) != ONUMA_OK) return r;
-        *now = 0;
-    }
-    if (to != 0) {
-        r = device->ops->host_map(backend, record->segment, view, record->offset, record->size, to);
-        if (onuma__device_note(device, r) != ONUMA_OK) return r;
+    if (from != 0) r = onuma__record_unmap(record, view, from);
+    if (r != ONUMA_OK) return r;
+    *now = 0;
+    if (to == 0) return ONUMA_OK;
+    r = onuma__record_map(record, view, to);
+    if (r == ONUMA_OK)
         *now = to;
-    }
+    else if (from & ONUMA_ACCESS_WRITE)
+        r = ONUMA_OK;
+    else if (from != 0 && onuma__record_map(record, view, from) == ONUMA_OK)
+        *now = from;
     return r;
+}
+
+/* What is mapped for writing is mapped for reading, too. */
+static bool covers(onuma_access mapped, onuma_access want) {
+    return (mapped & ONUMA_ACCESS_WRITE) || (mapped & want) == want;
 }
 
 /* The record is pinned with `mapping` set. Leaves the shard locked and `mapping` cleared. */
 static onuma_result change_mapping(onuma__record *record, onuma_access to, onuma__shard **shard) {
     onuma_access now;
     onuma_result r = remap(record, record->mapped, to, &now);
+    if (now == 0 && to != 0 && record->mapped != 0)
+        onuma__log_write(record->owner->device->log, ONUMA_LOG_WARN,
+                         "block %p stays unmapped under those who read it, which is harmless as long as no queue "
+                         "writes it: %s",
+                         record->base, onuma_last_error());
     *shard = onuma__shard_lock(record->base);
     record->mapped = now;
     record->mapping = false;
     return r;
+}
+
+/* Whether nothing but the record has to change when the CPU comes to hold the block so, or goes. Its shard is locked. */
+static inline bool is_common(const onuma__record *record, size_t size, onuma_access mode) {
+    const onuma__owner *owner = record->owner;
+    return mode - 1u < ONUMA_ACCESS_READ_WRITE && size <= record->size && record->mapped == 0 && !record->mapping &&
+           record->segment && owner->kind != ONUMA_KIND_DEVICE && (!owner->read_only || mode == ONUMA_ACCESS_READ) &&
+           coherent(owner, record->segment);
 }
 
 /* ------------------------------------------------------------------------- acquiring */
@@ -110,17 +145,27 @@ typedef struct blockers {
     bool unsealed;               /* another thread's use is open */
     bool mapping;                /* another thread is mapping or unmapping */
     const onuma__device *device; /* of a queue whose use is open */
+    onuma__urge queues;
 } blockers;
+
+/* But for the lists' unused places, which are many. */
+static void clear(blockers *b) {
+    b->count = b->queues.count = 0;
+    b->unsealed = b->mapping = false;
+    b->device = NULL;
+}
 
 typedef enum { NOT_IN_THE_WAY, IN_THE_WAY, HAS_PASSED, NO_MEMORY } verdict;
 
 /* Seals the use if this thread opened it. *marker: what ends it, NULL while it is open. */
 static verdict judge(onuma__use *use, onuma_access mode, onuma__marker **marker) {
     *marker = NULL;
-    if (use->mode == 0 || !onuma__access_conflicts(use->mode, mode)) return NOT_IN_THE_WAY;
+    if (use->mode == 0 || !onuma__access_conflicts(use->mode, mode) || !ONUMA__RULE(ACQUIRE_USES))
+        return NOT_IN_THE_WAY;
     uint64_t self = onuma__os_thread_get()->number;
     *marker = onuma__use_marker(use);
-    if (!*marker && use->thread == self && self != 0) { /* number 0 is shared by threads made when memory was out */
+    const bool ours = (use->thread == self && self != 0) || !ONUMA__RULE(OPEN_USES);
+    if (!*marker && ours) { /* number 0 is shared by threads made when memory was out */
         onuma__join joined = onuma__use_imply(use);
         if (joined == ONUMA__NO_MEMORY) return NO_MEMORY;
         if (joined == ONUMA__ALL_PASSED) return HAS_PASSED;
@@ -131,7 +176,8 @@ static verdict judge(onuma__use *use, onuma_access mode, onuma__marker **marker)
 
 /* The shard is locked. Removes conflicting uses that have passed; collects what is in the way. */
 static onuma_result collect(onuma__record *record, onuma_access mode, blockers *out, onuma__dead *dead) {
-    *out = (blockers){.mapping = record->mapping};
+    clear(out);
+    out->mapping = record->mapping;
     for (onuma__use **at = &record->uses; *at;) {
         onuma__use *use = *at;
         onuma__marker *marker;
@@ -142,6 +188,7 @@ static onuma_result collect(onuma__record *record, onuma_access mode, blockers *
             onuma__use_destroy(use, dead);
             continue;
         }
+        if (v == IN_THE_WAY) onuma__urge_add(&out->queues, use->queue);
         if (v == IN_THE_WAY && !marker) {
             out->unsealed = true;
             out->device = use->queue->shared.device;
@@ -154,13 +201,13 @@ static onuma_result collect(onuma__record *record, onuma_access mode, blockers *
 }
 
 /*
- * A block allocated for an in-order queue may be memory that earlier work of that queue still uses: right for what the
- * queue does next, wrong for the CPU. So unless the queue has announced a use of the block, which passes after all of
- * that, the CPU's first access counts as behind what was submitted so far. The shard is locked.
+ * A block allocated for an in-order queue may be recycled memory that earlier work of that queue still uses: right for
+ * what the queue does next, wrong for the CPU. So unless the queue has announced a use of the block, which passes after
+ * all of that, the CPU's first access counts as behind what was submitted so far. The shard is locked.
  */
-static onuma_result settle(onuma__record *record, onuma__tag tag, onuma__dead *dead) {
-    if (tag == 0 || record->settled) return ONUMA_OK;
-    onuma__queue_object *queue = onuma__queue_by_tag(tag);
+static onuma_result settle(onuma__record *record, const onuma__block *block, onuma__dead *dead) {
+    if (record->settled || !ONUMA__RULE(RECYCLED)) return ONUMA_OK;
+    onuma__queue_object *queue = onuma__queue_by_tag(block->tag);
     if (queue && queue->in_order) {
         onuma__use *use = calloc(1, sizeof *use);
         onuma__join joined = ONUMA__NO_MEMORY;
@@ -216,7 +263,7 @@ static onuma_result poll_blockers(blockers *b, bool *progress, onuma__dead *dead
 static onuma_result hold(onuma__shard *shard, onuma__record *record, onuma_access mode) {
     record->holds[mode]++;
     onuma_access want = onuma__record_held(record);
-    if (coherent(record) || (record->mapped & want) == want) {
+    if (coherent(record->owner, record->segment) || covers(record->mapped, want)) {
         onuma__shard_unlock(shard);
         return ONUMA_OK;
     }
@@ -238,21 +285,22 @@ static onuma_result time_out(const blockers *b, const void *ptr, onuma_access mo
                                     : "a queue's work on it has not ended");
 }
 
-onuma_result onuma__sync_host_acquire(void *ptr, size_t size, onuma_access mode, uint64_t timeout_ns) {
+static onuma_result acquire_slowly(void *ptr, size_t size, onuma_access mode, uint64_t timeout_ns) {
     onuma__backoff backoff = {0};
     bool started = false; /* reads the clock only if there is something to wait for */
     for (;;) {
         span at;
         onuma__record *record;
-        blockers b = {0};
+        blockers b;
         onuma__dead dead = {0};
+        clear(&b);
         bool progress;
         onuma_result r = find_span(ptr, size, mode, &at);
         if (r == ONUMA_OK) r = check_reachable(&at);
         if (r != ONUMA_OK) return r;
         onuma__shard *shard = onuma__shard_lock(at.block.base);
-        r = onuma__record_open(shard, &at.block, &record);
-        if (r == ONUMA_OK) r = settle(record, at.block.tag, &dead);
+        r = onuma__record_open(shard, &at.block, NULL, &record);
+        if (r == ONUMA_OK) r = settle(record, &at.block, &dead);
         if (r == ONUMA_OK) r = collect(record, mode, &b, &dead);
         if (r == ONUMA_OK && !blocked(&b)) {
             r = hold(shard, record, mode);
@@ -261,6 +309,8 @@ onuma_result onuma__sync_host_acquire(void *ptr, size_t size, onuma_access mode,
         }
         onuma__shard_unlock(shard);
         onuma_result polled = poll_blockers(&b, &progress, &dead);
+        const bool waits = r == ONUMA_OK && polled == ONUMA_OK && !progress;
+        onuma__urge_call(&b.queues, waits && timeout_ns != 0, &dead);
         onuma__dead_bury(&dead);
         if (r != ONUMA_OK) return r;
         if (polled != ONUMA_OK) return polled;
@@ -271,6 +321,24 @@ onuma_result onuma__sync_host_acquire(void *ptr, size_t size, onuma_access mode,
     }
 }
 
+/*
+ * The common case: a whole block that is known already, with nothing in flight, on coherent memory. A record in the table
+ * means that the block lives, so the engine need not be asked. false: nothing happened, take the long way.
+ */
+static bool acquire_at_once(void *ptr, size_t size, onuma_access mode) {
+    onuma__shard *shard = onuma__shard_lock(ptr);
+    onuma__record *record = onuma__record_find(shard, ptr);
+    const bool good = record && is_common(record, size, mode) && record->settled && !record->uses;
+    if (good) record->holds[mode]++;
+    onuma__shard_unlock(shard);
+    return good;
+}
+
+onuma_result onuma__sync_host_acquire(void *ptr, size_t size, onuma_access mode, uint64_t timeout_ns) {
+    if (ONUMA__LIKELY(acquire_at_once(ptr, size, mode))) return ONUMA_OK;
+    return acquire_slowly(ptr, size, mode, timeout_ns);
+}
+
 /* ------------------------------------------------------------------------- releasing */
 
 /* What stays mapped when the holders left want `want`. Wider than wanted only for reading, which queues may do too. */
@@ -279,7 +347,7 @@ static onuma_access narrowed(onuma_access mapped, onuma_access want) {
     return (mapped & ONUMA_ACCESS_WRITE) && !(want & ONUMA_ACCESS_WRITE) ? want : mapped;
 }
 
-onuma_result onuma__sync_host_release(void *ptr, size_t size, onuma_access mode) {
+static onuma_result release_slowly(void *ptr, size_t size, onuma_access mode) {
     onuma__backoff backoff;
     onuma__backoff_start(&backoff, ONUMA_TIMEOUT_INFINITE);
     for (;;) {
@@ -315,4 +383,19 @@ onuma_result onuma__sync_host_release(void *ptr, size_t size, onuma_access mode)
         onuma__shard_unlock(shard);
         return r;
     }
+}
+
+/* As acquire_at_once. */
+static bool release_at_once(void *ptr, size_t size, onuma_access mode) {
+    onuma__shard *shard = onuma__shard_lock(ptr);
+    onuma__record *record = onuma__record_find(shard, ptr);
+    const bool good = record && is_common(record, size, mode) && record->holds[mode] != 0;
+    if (good) record->holds[mode]--;
+    onuma__shard_unlock(shard);
+    return good;
+}
+
+onuma_result onuma__sync_host_release(void *ptr, size_t size, onuma_access mode) {
+    if (ONUMA__LIKELY(release_at_once(ptr, size, mode))) return ONUMA_OK;
+    return release_slowly(ptr, size, mode);
 }

@@ -22,6 +22,7 @@
 
 #include <stdatomic.h>
 
+#include "sync/rules.h"
 #include "sync/sync.h"
 
 typedef struct onuma__marker onuma__marker;
@@ -40,6 +41,13 @@ void onuma__backoff_start(onuma__backoff *backoff, uint64_t timeout_ns);
 /* Waits a moment. false, without waiting: the time is over. */
 bool onuma__backoff_pause(onuma__backoff *backoff);
 
+/* Queues to bring on, counted; those that have no function for it are left out, and so are those beyond the few. */
+#define ONUMA__URGED 8u
+typedef struct onuma__urge {
+    onuma__queue_object *queues[ONUMA__URGED];
+    size_t count;
+} onuma__urge;
+
 /* References that ended under a lock; onuma__dead_bury destroys what they held, driver's objects included. */
 typedef struct onuma__dead {
     onuma__marker *markers;
@@ -47,6 +55,10 @@ typedef struct onuma__dead {
 } onuma__dead;
 
 void onuma__dead_bury(onuma__dead *dead);
+
+void onuma__urge_add(onuma__urge *urge, onuma__queue_object *queue);
+/* Calls them, if `call`, and lets go of them. No lock may be held. */
+void onuma__urge_call(onuma__urge *urge, bool call, onuma__dead *dead);
 
 /* ------------------------------------------------------------ markers */
 
@@ -66,6 +78,7 @@ struct onuma__marker {
     _Atomic uint32_t state;     /* stored with release after what it tells of, loaded with acquire */
     _Atomic uint32_t tries;     /* index of the driver's marker in use; as `state` */
     _Atomic uint64_t polled_in; /* relaxed: the polling pass that asked last, so that a pass asks once */
+    bool foreign;               /* constant: a driver's event, which may be of any of its queues, whatever was said */
     onuma__queue_object *queue; /* counted */
     onuma_backend_marker *native[ONUMA__MARKER_TRIES]; /* each written by the recording thread alone, before `tries` and
                                                           `state`; destroyed with the marker, since others may be polling */
@@ -80,6 +93,8 @@ onuma__marker *onuma__marker_create(onuma__queue_object *queue);
 onuma__join onuma__marker_join(onuma__queue_object *queue, onuma__marker **out);
 /* Record a PENDING marker now. OK if it is recorded, or another thread is at it. No lock may be held. */
 onuma_result onuma__marker_record(onuma__marker *marker);
+/* The same for one that is not the queue's open one, and never will be. */
+onuma_result onuma__marker_record_apart(onuma__marker *marker);
 /* A marker that passes with a native event. No lock may be held. */
 onuma_result onuma__marker_wrap(onuma__queue_object *queue, const onuma_native_event *event, onuma__marker **out);
 /* Ask the driver, recording first if need be; at most once in one pass (0: ask always). Returns the state. No lock may be held. */
@@ -97,17 +112,23 @@ void onuma__marker_release(onuma__marker *marker, onuma__dead *dead); /* NULL ok
 
 /* ------------------------------------------------------------- queues */
 
-typedef struct onuma__batch {
+typedef struct onuma__batch onuma__batch;
+struct onuma__batch {
     _Atomic uint32_t references;
     _Atomic(onuma__marker *) marker; /* NULL: open. Stored once, with release, counted; loaded with acquire */
+    onuma__queue_object *queue;      /* alive: whoever has a reference to the batch has one to the queue */
     struct onuma__batch *next;       /* among the queue's open ones; its lock */
-} onuma__batch;
+};
 
+/* One reference; NULL when memory is out. */
+onuma__batch *onuma__batch_create(onuma__queue_object *queue);
 void onuma__batch_release(onuma__batch *batch, onuma__dead *dead); /* NULL ok */
 
 typedef enum { ONUMA__QUEUE_LIVE, ONUMA__QUEUE_RELEASED, ONUMA__QUEUE_GONE } onuma__queue_state;
 
 #define ONUMA__QUEUE_NOTED 4u
+
+typedef struct onuma__order onuma__order;
 
 struct onuma__queue_object {
     onuma__queue shared; /* first: what the other layers see */
@@ -117,8 +138,10 @@ struct onuma__queue_object {
     _Atomic uint32_t inside;     /* threads between onuma__queue_begin and _end */
     void (*lock_native)(void *user);
     void (*unlock_native)(void *user);
+    void (*wait_native)(void *user);
     void *user;
     _Atomic uint32_t references; /* the registry's, markers', uses', notes' */
+    _Atomic bool finished; /* released, and all its work has passed. Release and acquire: of what the work wrote */
 
     /* The registry's lock: */
     uint32_t users; /* wraps not yet released */
@@ -131,6 +154,14 @@ struct onuma__queue_object {
     onuma__marker *open;   /* not yet recorded: joined by whoever needs a marker now; counted */
     onuma__marker *last;   /* at birth in reserve, so that release cannot run out of memory; NULL once it has passed */
     onuma__batch *batches; /* open ones; uses join the first */
+    uint64_t batch_count;  /* sealed so far: see order.c */
+    onuma__order *order;
+    bool order_unknown;
+
+    /* One of each that was used up, so that a loop of announcements allocates nothing: taken and put back by exchanges
+     * (acquire, release). */
+    _Atomic(onuma__batch *) spare_batch;
+    _Atomic(onuma__marker *) spare_marker;
 
     /* Engines that know of this queue, by address: a hint, relaxed; cleared before such an engine dies. */
     _Atomic(onuma__engine *) noted[ONUMA__QUEUE_NOTED];
@@ -157,6 +188,11 @@ void onuma__queues_tidy(void);
 bool onuma__queue_begin(onuma__queue_object *queue);
 void onuma__queue_end(onuma__queue_object *queue);
 onuma_result onuma__queue_refuse(const onuma__queue_object *queue);
+/* With check:hazards. The work that `queue` gets from now on comes after what `on` has got so far. */
+void onuma__order_note(onuma__queue_object *queue, onuma__queue_object *on);
+/* Whether the work that `queue` gets from now on is known to come after that batch of `on`. */
+bool onuma__order_covers(onuma__queue_object *queue, const onuma__queue_object *on, uint64_t batch);
+void onuma__order_forget(onuma__queue_object *queue);
 /* At the last reference's end. */
 void onuma__queue_close(onuma__queue_object *queue);
 static inline void onuma__queue_enter(const onuma__queue_object *queue) {
@@ -168,13 +204,21 @@ static inline void onuma__queue_leave(const onuma__queue_object *queue) {
 
 /* ------------------------------------------------------------ records */
 
+/* A queue that a free waits for. */
+typedef struct onuma__need {
+    onuma__queue_object *queue; /* counted; NULL: none */
+    onuma__marker *marker;      /* counted; NULL when memory was out, tried again at each look */
+} onuma__need;
+
 typedef struct onuma__use {
     struct onuma__use *next;
     onuma__queue_object *queue; /* counted */
     onuma__batch *batch;        /* counted; NULL: sealed by `implied` alone, or bound */
     onuma__marker *implied;     /* counted; seal made by the opening thread's acquire or free */
+    bool owed;                  /* of a freed block: memory was out for `implied`, tried again at each look */
     onuma_access mode;          /* 0: bound, no access: counts for the free only */
     uint64_t thread;            /* that opened it */
+    uint64_t number;            /* its batch's, in order.c's count; with check:hazards */
 } onuma__use;
 
 typedef struct onuma__block_view {
@@ -197,14 +241,14 @@ typedef struct onuma__record {
     uint32_t holds[4];        /* host accesses, by mode */
     onuma_access mapped;      /* for the CPU, where memory is not coherent; 0: not */
     bool mapping;             /* a thread is changing that */
-    bool settled;             /* who waits for its uses waits for what its memory's last owner left on the queue, too */
-    _Atomic uint32_t pins;    /* threads in the driver for it: taken under the shard's lock while in the table, given
+    bool settled; /* who waits for its uses waits for what its memory's last owner left on the queue, too; or it
+                                 left nothing */
+    _Atomic uint32_t pins; /* threads in the driver for it: taken under the shard's lock while in the table, given
                                  back with release; the ledger loads with acquire and leaves a pinned record alone */
     /* After the free: */
-    onuma__marker *need[2]; /* of the freeing queue and of the one it was allocated on; counted; NULL: none */
-    bool doomed;            /* memory was out for a marker: never reusable, rather than too early */
-    bool own;               /* serves the queue it was allocated for at once, and others when that has passed */
-    bool orphan;            /* its engine dies with the block still live: no free to finish */
+    onuma__need need[2]; /* the freeing queue and the one it was allocated on */
+    bool own;            /* serves the queue it was allocated for at once, and others when that has passed */
+    bool orphan;         /* its engine dies with the block still live: no free to finish */
 } onuma__record;
 
 typedef struct onuma__shard {
@@ -228,14 +272,20 @@ static inline void onuma__shard_unlock(onuma__shard *shard) {
 
 /* In the locked shard: */
 onuma__record *onuma__record_find(const onuma__shard *shard, const void *base); /* NULL: none */
-/* Find or make the record of a block that onuma__engine_find found. INVALID_POINTER if it was freed since. */
-onuma_result onuma__record_open(onuma__shard *shard, const onuma__block *block, onuma__record **out);
+/* Find or make the record of a block that onuma__engine_find found, of *memory, which is then NULL, if that is given.
+ * INVALID_POINTER if it was freed since. */
+onuma_result onuma__record_open(onuma__shard *shard, const onuma__block *block, onuma__record **memory,
+                                onuma__record **out);
+bool onuma__shard_room(onuma__shard *shard);                                /* for one more; false: memory is out */
 onuma__record *onuma__record_remove(onuma__shard *shard, const void *base); /* NULL: none */
 
-/* A record outside the table, for a free that must wait. NULL when memory is out. */
-onuma__record *onuma__record_create(const onuma__block *block);
+/* A record outside the table, for a free that must wait, of zeroed `memory` or, NULL, of new. */
+onuma__record *onuma__record_create(const onuma__block *block, onuma__record *memory);
 /* Takes all records of live blocks of that owner's engine (imports of that device, if engine is NULL) out of the table. */
 onuma__record *onuma__records_detach(const onuma__engine *engine, const onuma__device *device);
+/* Its block, in the driver, by the block's own handle where its segment has no address. No lock may be held. */
+onuma_result onuma__record_map(const onuma__record *record, uint64_t view, onuma_access mode);
+onuma_result onuma__record_unmap(const onuma__record *record, uint64_t view, onuma_access mode);
 /* Drop the uses of a device's queues that have passed from all records. */
 void onuma__records_prune(const onuma__device *device);
 /* Its memory and references; neither views nor the block. */
@@ -256,7 +306,7 @@ onuma__marker *onuma__use_marker(const onuma__use *use);
 onuma__join onuma__use_imply(onuma__use *use);
 void onuma__use_destroy(onuma__use *use, onuma__dead *dead);
 static inline bool onuma__access_conflicts(onuma_access a, onuma_access b) {
-    return ((a | b) & ONUMA_ACCESS_WRITE) != 0;
+    return ((a | b) & ONUMA_ACCESS_WRITE) != 0 || !ONUMA__RULE(READERS);
 }
 /* Modes of what the host holds, or-ed. */
 onuma_access onuma__record_held(const onuma__record *record);
@@ -273,6 +323,7 @@ void onuma__views_destroy(onuma__record *record);
 /* ------------------------------------------------------------ ledgers */
 
 #define ONUMA__EPOCHS 2u
+#define ONUMA__SPARES 4u
 
 /* One queue that an engine serves. The poller's, but for `next`, which never changes once it is linked. */
 typedef struct onuma__note {
@@ -304,6 +355,8 @@ typedef struct onuma__ledger {
     uint64_t quarantined;      /* of `pending`, what never ends */
     onuma__note *notes;        /* linked at the head; unlinked by the poller */
     uint32_t parked_since_poll;
+    onuma__record *spares[ONUMA__SPARES]; /* memory for frees that must wait while there is none; NULL: used up */
+    bool lacking;                         /* some are, to be made again by a poller */
 } onuma__ledger;
 
 /* Counted. create false: NULL if there is none; true: NULL when memory is out. */
@@ -311,6 +364,8 @@ onuma__ledger *onuma__ledger_get(const void *key, onuma__engine *engine, bool cr
 void onuma__ledger_put(onuma__ledger *ledger);
 /* Whether anything became reusable. No lock may be held. */
 bool onuma__ledger_poll(onuma__ledger *ledger);
+/* A record for a freed block that has none: of new memory, else of the spares; NULL when both are out. */
+onuma__record *onuma__ledger_record(onuma__ledger *ledger, const onuma__block *block);
 /* Take over a freed block's record. No lock may be held. */
 void onuma__ledger_park(onuma__ledger *ledger, onuma__record *record);
 /* A freed block has no record and stays held for good. */

@@ -41,6 +41,32 @@ static onuma__ledger **bucket(const void *key) {
     return &map.buckets[x >> 58];
 }
 
+/* false: memory is out. */
+static bool refill(onuma__ledger *ledger) {
+    for (size_t i = 0; i < ONUMA__SPARES; i++) {
+        onuma__os_lock_acquire(&ledger->lock);
+        const bool missing = ledger->spares[i] == NULL;
+        onuma__os_lock_release(&ledger->lock);
+        if (!missing) continue;
+        onuma__record *fresh = calloc(1, sizeof *fresh);
+        if (!fresh) return false;
+        onuma__os_lock_acquire(&ledger->lock);
+        if (!ledger->spares[i]) {
+            ledger->spares[i] = fresh;
+            fresh = NULL;
+        }
+        onuma__os_lock_release(&ledger->lock);
+        free(fresh);
+    }
+    return true;
+}
+
+static void destroy_ledger(onuma__ledger *ledger) { /* NULL ok */
+    for (size_t i = 0; ledger && i < ONUMA__SPARES; i++)
+        free(ledger->spares[i]);
+    free(ledger);
+}
+
 onuma__ledger *onuma__ledger_get(const void *key, onuma__engine *engine, bool create) {
     onuma__ledger *fresh = NULL;
     for (;;) {
@@ -56,13 +82,17 @@ onuma__ledger *onuma__ledger_get(const void *key, onuma__engine *engine, bool cr
         }
         if (ledger) atomic_fetch_add_explicit(&ledger->references, 1, memory_order_relaxed);
         onuma__os_lock_release(&map.lock);
-        free(fresh);
+        destroy_ledger(fresh);
         if (ledger || !create) return ledger;
         fresh = calloc(1, sizeof *fresh);
         if (!fresh) return NULL;
         atomic_init(&fresh->references, 1);
         fresh->key = key;
         fresh->engine = engine;
+        if (!refill(fresh)) {
+            destroy_ledger(fresh);
+            return NULL;
+        }
     }
 }
 
@@ -142,21 +172,27 @@ static bool poll_epoch(onuma__ledger *ledger, onuma__note *note, size_t i, uint6
     return onuma__engine_tag_passed(ledger->engine, note->queue->shared.tag, note->epochs[i].number);
 }
 
+/* The poller's: what was freed under the tag so far waits in a place of its own. false: nothing does. */
+static bool close_epoch(onuma__ledger *ledger, onuma__note *note, size_t i) {
+    note->epochs[i].waits = onuma__engine_tag_close(ledger->engine, note->queue->shared.tag, &note->epochs[i].number);
+    if (note->epochs[i].waits) atomic_fetch_add_explicit(&ledger->epochs, 1, memory_order_relaxed);
+    return note->epochs[i].waits;
+}
+
 static bool poll_note(onuma__ledger *ledger, onuma__note *note, uint64_t pass, onuma__dead *dead) {
     bool progress = false, waits = false;
     bool gone =
         onuma__queue_is_gone(note->queue); /* before the epoch is closed: afterwards nothing can be freed under it */
     for (size_t i = 0; i < ONUMA__EPOCHS; i++)
+        if (note->epochs[i].waits && poll_epoch(ledger, note, i, pass, dead)) progress = true;
+    /* What was freed since is asked about at once, too: its queue may have come so far. */
+    for (size_t i = 0; i < ONUMA__EPOCHS; i++)
         if (!note->epochs[i].waits) {
-            note->epochs[i].waits =
-                onuma__engine_tag_close(ledger->engine, note->queue->shared.tag, &note->epochs[i].number);
-            if (note->epochs[i].waits) atomic_fetch_add_explicit(&ledger->epochs, 1, memory_order_relaxed);
+            if (close_epoch(ledger, note, i) && poll_epoch(ledger, note, i, pass, dead)) progress = true;
             break;
         }
-    for (size_t i = 0; i < ONUMA__EPOCHS; i++) {
-        if (note->epochs[i].waits && poll_epoch(ledger, note, i, pass, dead)) progress = true;
+    for (size_t i = 0; i < ONUMA__EPOCHS; i++)
         waits = waits || note->epochs[i].waits;
-    }
     /* Blocks and cached slabs of a queue that is gone may still come free under its tag, and only we can say then that it
      * has passed. */
     note->over = gone && !waits && !onuma__engine_tag_known(ledger->engine, note->queue->shared.tag);
@@ -239,6 +275,28 @@ static void finish(onuma__ledger *ledger, onuma__record *ready) {
     }
 }
 
+/* Someone waits: let the program bring its queues on, where it said how. */
+static void urge(onuma__ledger *ledger) {
+    onuma__urge queues = {0};
+    onuma__dead dead = {0};
+    if (!claim(ledger)) return;
+    onuma__os_lock_acquire(&ledger->lock);
+    onuma__note *notes = ledger->notes;
+    onuma__record *records = ledger->waiting;
+    onuma__os_lock_release(&ledger->lock);
+    for (onuma__note *note = notes; note; note = note->next)
+        onuma__urge_add(&queues, note->queue);
+    for (onuma__record *record = records; record; record = record->next) {
+        for (size_t i = 0; i < 2; i++)
+            if (record->need[i].queue) onuma__urge_add(&queues, record->need[i].queue);
+        for (onuma__use *use = record->uses; use; use = use->next)
+            onuma__urge_add(&queues, use->queue);
+    }
+    unclaim(ledger);
+    onuma__urge_call(&queues, true, &dead);
+    onuma__dead_bury(&dead);
+}
+
 bool onuma__ledger_poll(onuma__ledger *ledger) {
     uint64_t before = atomic_load_explicit(&ledger->completions, memory_order_relaxed);
     uint64_t pass = onuma__marker_new_pass();
@@ -250,6 +308,8 @@ bool onuma__ledger_poll(onuma__ledger *ledger) {
     ledger->waiting = NULL;
     onuma__note *notes = ledger->notes;
     ledger->parked_since_poll = 0;
+    const bool lacking = ledger->lacking;
+    ledger->lacking = false;
     onuma__os_lock_release(&ledger->lock);
 
     for (onuma__note *note = notes; note; note = note->next)
@@ -268,12 +328,30 @@ bool onuma__ledger_poll(onuma__ledger *ledger) {
     onuma__os_lock_release(&ledger->lock);
 
     finish(ledger, sorted.ready);
+    if (lacking && !refill(ledger)) {
+        onuma__os_lock_acquire(&ledger->lock);
+        ledger->lacking = true;
+        onuma__os_lock_release(&ledger->lock);
+    }
     destroy_notes(over, &dead);
     onuma__dead_bury(&dead);
     return atomic_load_explicit(&ledger->completions, memory_order_relaxed) != before;
 }
 
 /* ---------------------------------------------------------------------- what comes in */
+
+onuma__record *onuma__ledger_record(onuma__ledger *ledger, const onuma__block *block) {
+    onuma__record *record = onuma__record_create(block, NULL), *spare = NULL;
+    if (record) return record;
+    onuma__os_lock_acquire(&ledger->lock);
+    for (size_t i = 0; !spare && i < ONUMA__SPARES; i++) {
+        spare = ledger->spares[i];
+        ledger->spares[i] = NULL;
+        ledger->lacking = ledger->lacking || spare;
+    }
+    onuma__os_lock_release(&ledger->lock);
+    return spare ? onuma__record_create(block, spare) : NULL;
+}
 
 void onuma__ledger_park(onuma__ledger *ledger, onuma__record *record) {
     atomic_fetch_add_explicit(&ledger->pending, 1, memory_order_relaxed);
@@ -292,15 +370,14 @@ void onuma__ledger_strand(onuma__ledger *ledger) {
     onuma__os_lock_release(&ledger->lock);
 }
 
-static void note_slowly(onuma__engine *engine, onuma__queue_object *queue) {
+static onuma_result note_slowly(onuma__engine *engine, onuma__queue_object *queue) {
     onuma__ledger *ledger = onuma__ledger_get(engine, engine, true);
     onuma__note *fresh = calloc(1, sizeof *fresh);
     if (!ledger || !fresh) {
-        /* What is freed under the tag is then never told to have passed: it serves this queue alone. */
-        onuma__ledgers_lose_track();
         if (ledger) onuma__ledger_put(ledger);
         free(fresh);
-        return;
+        return onuma__fail(ONUMA_ERROR_OUT_OF_MEMORY, "no memory to note that a pool serves queue 0x%llx",
+                           (unsigned long long)queue->shared.native);
     }
     onuma__os_lock_acquire(&ledger->lock);
     onuma__note *note = ledger->notes;
@@ -315,18 +392,40 @@ static void note_slowly(onuma__engine *engine, onuma__queue_object *queue) {
     onuma__os_lock_release(&ledger->lock);
     onuma__ledger_put(ledger);
     free(fresh);
+    return ONUMA_OK;
 }
 
-void onuma__sync_note(onuma__engine *engine, onuma__queue *shared) {
+onuma_result onuma__sync_note(onuma__engine *engine, onuma__queue *shared) {
     onuma__queue_object *queue = onuma__queue_of(shared);
     size_t i = ((uintptr_t)engine >> 6) % ONUMA__QUEUE_NOTED;
     /* Relaxed: the engine is alive, and hints to it are cleared before another can get its address. */
-    if (ONUMA__LIKELY(atomic_load_explicit(&queue->noted[i], memory_order_relaxed) == engine)) return;
-    if (queue->in_order) note_slowly(engine, queue);
-    atomic_store_explicit(&queue->noted[i], engine, memory_order_relaxed);
+    if (ONUMA__LIKELY(atomic_load_explicit(&queue->noted[i], memory_order_relaxed) == engine)) return ONUMA_OK;
+    onuma_result r = queue->in_order || !ONUMA__RULE(UNORDERED) ? note_slowly(engine, queue) : ONUMA_OK;
+    if (r == ONUMA_OK) atomic_store_explicit(&queue->noted[i], engine, memory_order_relaxed);
+    return r;
 }
 
 /* ------------------------------------------------------------------------- the engine's side */
+
+static onuma_result begin(const void *key, onuma__engine *engine) {
+    onuma__ledger *ledger = onuma__ledger_get(key, engine, true);
+    if (!ledger) return onuma__fail(ONUMA_ERROR_OUT_OF_MEMORY, "no memory to wait for queues with");
+    onuma__ledger_put(ledger);
+    return ONUMA_OK;
+}
+
+onuma_result onuma__sync_begin_engine(onuma__engine *engine) {
+    return begin(engine, engine);
+}
+
+onuma_result onuma__sync_begin_imports(onuma__device *device) {
+    return begin(device, NULL);
+}
+
+void onuma__sync_end_imports(onuma__device *device) {
+    onuma__ledger *ledger = onuma__ledger_get(device, NULL, false);
+    if (ledger) (void)onuma__ledger_drop(ledger, NULL, false, 0);
+}
 
 bool onuma__sync_poll(onuma__engine *engine) {
     onuma__ledger *ledger = onuma__ledger_get(engine, engine, false);
@@ -355,9 +454,14 @@ bool onuma__sync_wait(onuma__engine *engine, uint64_t timeout_ns) {
     bool progress = false;
     if (!ledger) return false;
     onuma__backoff_start(&backoff, timeout_ns);
-    do
+    do {
         progress = onuma__ledger_poll(ledger);
-    while (!progress && hopeful(ledger) && onuma__backoff_pause(&backoff));
+        if (progress) break;
+        urge(ledger);
+        progress = onuma__ledger_poll(ledger);
+        /* All epochs may have passed with nothing left in them, and what was freed since is in none yet: close it. */
+        if (!progress && !hopeful(ledger)) progress = onuma__ledger_poll(ledger);
+    } while (!progress && hopeful(ledger) && onuma__backoff_pause(&backoff));
     onuma__ledger_put(ledger);
     return progress;
 }
@@ -449,7 +553,7 @@ bool onuma__ledger_drop(onuma__ledger *ledger, onuma__record *orphans, bool live
     forget(ledger, ledger->waiting, &dead);
     forget(ledger, ledger->quarantine, &dead);
     destroy_notes(ledger->notes, &dead);
-    if (alone) free(ledger); /* else a thread that fork() left behind has it for ever */
+    if (alone) destroy_ledger(ledger); /* else a thread that fork() left behind has it for ever */
     onuma__dead_bury(&dead);
     return all && state == ONUMA__FREE_NOW && !atomic_load_explicit(&lost_track, memory_order_relaxed);
 }

@@ -23,11 +23,16 @@
  * run), so it never counts as passed.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "sync/internal.h"
 
 onuma__marker *onuma__marker_create(onuma__queue_object *queue) {
-    onuma__marker *marker = calloc(1, sizeof *marker);
+    onuma__marker *marker = atomic_exchange_explicit(&queue->spare_marker, NULL, memory_order_acquire);
+    if (marker)
+        memset(marker, 0, sizeof *marker);
+    else
+        marker = calloc(1, sizeof *marker);
     if (!marker) return NULL;
     atomic_init(&marker->references, 1);
     atomic_init(&marker->state, ONUMA__MARKER_PENDING);
@@ -50,7 +55,7 @@ static void destroy(onuma__marker *marker, onuma__dead *dead) {
             if (marker->native[i]) queue->shared.device->ops->marker_destroy(marker->native[i]);
         onuma__queue_end(queue);
     }
-    free(marker);
+    free(atomic_exchange_explicit(&queue->spare_marker, marker, memory_order_acq_rel));
     onuma__queue_drop(queue, dead);
 }
 
@@ -140,12 +145,20 @@ static bool claim(onuma__marker *marker, uint32_t from) {
                                                    memory_order_relaxed);
 }
 
+/* It is no longer, or not yet, PENDING. */
+static onuma_result judge_claimed(const onuma__marker *marker) {
+    if (onuma__marker_state(marker) != ONUMA__MARKER_LOST) return ONUMA_OK;
+    return refuse_lost(marker->queue->shared.device);
+}
+
+onuma_result onuma__marker_record_apart(onuma__marker *marker) {
+    if (!claim(marker, ONUMA__MARKER_PENDING)) return judge_claimed(marker);
+    return record_into(marker, 0, ONUMA__MARKER_PENDING);
+}
+
 onuma_result onuma__marker_record(onuma__marker *marker) {
     onuma__queue_object *queue = marker->queue;
-    if (!claim(marker, ONUMA__MARKER_PENDING)) {
-        if (onuma__marker_state(marker) != ONUMA__MARKER_LOST) return ONUMA_OK;
-        return refuse_lost(queue->shared.device);
-    }
+    if (!claim(marker, ONUMA__MARKER_PENDING)) return judge_claimed(marker);
     onuma__os_lock_acquire(&queue->lock);
     if (queue->open == marker) {
         queue->open = NULL;
@@ -172,6 +185,7 @@ onuma_result onuma__marker_wrap(onuma__queue_object *queue, const onuma_native_e
         return r;
     }
     atomic_store_explicit(&marker->state, ONUMA__MARKER_RECORDED, memory_order_release);
+    marker->foreign = event->api != ONUMA_API_HOST;
     *out = marker;
     return ONUMA_OK;
 }
@@ -208,9 +222,24 @@ static void ask(onuma__marker *marker) {
         settle(marker, ONUMA__MARKER_PASSED);
 }
 
+/*
+ * Nobody asks about a queue that was released and is done: all that it had has passed, and the program may have taken
+ * away what an answer would come from, as the timeline of a host queue.
+ */
+static bool pass_finished(onuma__marker *marker) {
+    /* Acquire: the caller sees what the queue's work wrote. */
+    if (marker->foreign || !atomic_load_explicit(&marker->queue->finished, memory_order_acquire)) return false;
+    uint32_t from = ONUMA__MARKER_PENDING;
+    if (!atomic_compare_exchange_strong_explicit(&marker->state, &from, ONUMA__MARKER_PASSED, memory_order_acq_rel,
+                                                 memory_order_relaxed))
+        settle(marker, ONUMA__MARKER_PASSED);
+    return onuma__marker_state(marker) == ONUMA__MARKER_PASSED;
+}
+
 uint32_t onuma__marker_poll(onuma__marker *marker, uint64_t pass) {
     uint32_t state = onuma__marker_state(marker);
     if (state == ONUMA__MARKER_PASSED || state == ONUMA__MARKER_LOST) return state;
+    if (pass_finished(marker)) return ONUMA__MARKER_PASSED;
     if (pass != 0 && atomic_exchange_explicit(&marker->polled_in, pass, memory_order_relaxed) == pass) return state;
     if (!onuma__queue_begin(marker->queue)) return ONUMA__MARKER_LOST;
     if (state == ONUMA__MARKER_PENDING) (void)onuma__marker_record(marker);

@@ -92,7 +92,8 @@ static void insert(onuma__queue_object *queue) {
     onuma__tag tag;
     do {
         registry.last_number = registry.last_number % (ONUMA__TAG_UNORDERED - 1) + 1;
-        tag = queue->in_order ? registry.last_number : registry.last_number | ONUMA__TAG_UNORDERED;
+        tag = registry.last_number;
+        if (!queue->in_order && ONUMA__RULE(UNORDERED)) tag |= ONUMA__TAG_UNORDERED;
     } while (tag_taken(tag));
     queue->shared.tag = tag;
     queue->next = registry.first;
@@ -119,6 +120,9 @@ void onuma__queue_close(onuma__queue_object *queue) {
     if (*at) *at = queue->next; /* else it lost a race to be wrapped */
     uncount(queue);
     onuma__os_lock_release(&registry.lock);
+    onuma__order_forget(queue);
+    free(atomic_load_explicit(&queue->spare_batch, memory_order_acquire));
+    free(atomic_load_explicit(&queue->spare_marker, memory_order_acquire));
     free(queue);
 }
 
@@ -192,6 +196,7 @@ static onuma_result open_queue(onuma__device *device, onuma_api api, uint64_t na
     queue->shared.native = native;
     queue->lock_native = desc->lock;
     queue->unlock_native = desc->unlock;
+    queue->wait_native = desc->wait;
     queue->user = desc->user;
     queue->users = 1;
     queue->last = onuma__marker_create(queue);
@@ -333,6 +338,8 @@ static bool drained(onuma__queue_object *queue, uint32_t *state) {
     if (released && queue->last) last = onuma__marker_retain(queue->last);
     onuma__os_lock_release(&queue->lock);
     *state = last ? onuma__marker_poll(last, 0) : released ? ONUMA__MARKER_PASSED : ONUMA__MARKER_PENDING;
+    /* Release: whoever goes by it sees what the work wrote, as this thread does. */
+    if (*state == ONUMA__MARKER_PASSED) atomic_store_explicit(&queue->finished, true, memory_order_release);
     onuma__marker_release(last, &dead);
     onuma__dead_bury(&dead);
     return *state == ONUMA__MARKER_PASSED || *state == ONUMA__MARKER_LOST;
@@ -482,11 +489,13 @@ onuma_result onuma__queue_wait(onuma__queue *queue, onuma__queue *on, const onum
     onuma__device *device = queue->device;
     onuma__marker *marker;
     onuma__dead dead = {0};
-    /* An order that the program made itself needs nothing of the library, which never relies on one being absent. */
+    /* An order that the program made itself is only noted: memory never depends on it. */
     if (done) {
-        if (done->api == on->api) return ONUMA_OK;
-        return onuma__fail(ONUMA_ERROR_INVALID_ARGUMENT,
-                           "the event is of api %u, the queue that is waited for of api %u", done->api, on->api);
+        if (done->api != on->api)
+            return onuma__fail(ONUMA_ERROR_INVALID_ARGUMENT,
+                               "the event is of api %u, the queue that is waited for of api %u", done->api, on->api);
+        if (onuma__hazards_wanted(device)) onuma__order_note(waiter, onuma__queue_of(on));
+        return ONUMA_OK;
     }
     if (on->device != device)
         return onuma__fail(ONUMA_ERROR_NOT_SUPPORTED,
@@ -504,6 +513,7 @@ onuma_result onuma__queue_wait(onuma__queue *queue, onuma__queue *on, const onum
         (void)onuma__backoff_pause(&backoff);
     if (r == ONUMA_OK) r = onuma__marker_record(marker); /* that one failed */
     if (r == ONUMA_OK && onuma__marker_state(marker) != ONUMA__MARKER_PASSED) r = wait_on_device(waiter, marker);
+    if (r == ONUMA_OK && onuma__hazards_wanted(device)) onuma__order_note(waiter, onuma__queue_of(on));
     onuma__marker_release(marker, &dead);
     onuma__dead_bury(&dead);
     return r;

@@ -44,8 +44,8 @@ onuma__record *onuma__record_find(const onuma__shard *shard, const void *base) {
 
 /* Twice the buckets; when memory is out the chains just grow longer, but for the first ones. */
 static bool grow(onuma__shard *shard) {
-    onuma__shard wider = *shard;
-    wider.bucket_count = shard->bucket_count ? shard->bucket_count * 2 : 16;
+    /* Without the lock, which others may be trying meanwhile. */
+    onuma__shard wider = {.bucket_count = shard->bucket_count ? shard->bucket_count * 2 : 16};
     wider.buckets = calloc(wider.bucket_count, sizeof *wider.buckets);
     if (!wider.buckets) return shard->bucket_count != 0;
     for (size_t i = 0; i < shard->bucket_count; i++)
@@ -68,26 +68,32 @@ static void fill(onuma__record *record, const onuma__block *block) {
     record->engine = block->engine;
     record->owner = block->owner;
     record->segment = record->owner->segment ? record->owner->segment(block->span) : NULL;
+    if (block->tag == 0 || (!block->recycled && ONUMA__RULE(FRESH))) record->settled = true;
 }
 
-onuma__record *onuma__record_create(const onuma__block *block) {
-    onuma__record *record = calloc(1, sizeof *record);
+onuma__record *onuma__record_create(const onuma__block *block, onuma__record *memory) {
+    onuma__record *record = memory ? memory : calloc(1, sizeof *record);
     if (!record) return NULL;
     record->generation = onuma__os_process_generation();
     fill(record, block);
     return record;
 }
 
-onuma_result onuma__record_open(onuma__shard *shard, const onuma__block *block, onuma__record **out) {
+bool onuma__shard_room(onuma__shard *shard) {
+    return shard->count < shard->bucket_count || grow(shard);
+}
+
+onuma_result onuma__record_open(onuma__shard *shard, const onuma__block *block, onuma__record **memory,
+                                onuma__record **out) {
     onuma__record *record = onuma__record_find(shard, block->base);
     if (record) {
         record->size = block->size; /* it may have been resized in place */
         *out = record;
         return ONUMA_OK;
     }
-    if (shard->count >= shard->bucket_count && !grow(shard))
+    if (!onuma__shard_room(shard))
         return onuma__fail(ONUMA_ERROR_OUT_OF_MEMORY, "no memory for the table of side records");
-    record = calloc(1, sizeof *record);
+    record = memory ? *memory : calloc(1, sizeof *record);
     if (!record) return onuma__fail(ONUMA_ERROR_OUT_OF_MEMORY, "no memory for a side record");
     onuma_result r = onuma__engine_set_special(block->base, true);
     /* What was found before may be another, older block of the same address; while it is special it cannot change. */
@@ -96,9 +102,10 @@ onuma_result onuma__record_open(onuma__shard *shard, const onuma__block *block, 
     if (r == ONUMA_OK && now.base != block->base)
         r = onuma__fail(ONUMA_ERROR_INVALID_POINTER, "block %p was freed by another thread meanwhile", block->base);
     if (r != ONUMA_OK) {
-        free(record);
+        if (!memory) free(record);
         return r;
     }
+    if (memory) *memory = NULL;
     record->generation = onuma__os_process_generation();
     fill(record, &now);
     onuma__record **to = bucket(shard, record->base);
@@ -179,6 +186,20 @@ onuma_access onuma__record_held(const onuma__record *record) {
     return held;
 }
 
+onuma_result onuma__record_map(const onuma__record *record, uint64_t view, onuma_access mode) {
+    onuma__device *device = record->owner->device;
+    onuma_backend_device *backend = atomic_load_explicit(&device->backend, memory_order_acquire);
+    return onuma__device_note(
+        device, device->ops->host_map(backend, record->segment, view, record->offset, record->size, mode));
+}
+
+onuma_result onuma__record_unmap(const onuma__record *record, uint64_t view, onuma_access mode) {
+    onuma__device *device = record->owner->device;
+    onuma_backend_device *backend = atomic_load_explicit(&device->backend, memory_order_acquire);
+    return onuma__device_note(
+        device, device->ops->host_unmap(backend, record->segment, view, record->offset, record->size, mode));
+}
+
 void onuma__record_destroy(onuma__record *record, onuma__dead *dead) {
     while (record->uses) {
         onuma__use *use = record->uses;
@@ -190,8 +211,10 @@ void onuma__record_destroy(onuma__record *record, onuma__dead *dead) {
         record->views = view->next;
         free(view);
     }
-    for (size_t i = 0; i < 2; i++)
-        onuma__marker_release(record->need[i], dead);
+    for (size_t i = 0; i < 2; i++) {
+        onuma__marker_release(record->need[i].marker, dead);
+        onuma__queue_drop(record->need[i].queue, dead);
+    }
     free(record);
 }
 

@@ -38,6 +38,16 @@ struct onuma__queue {
     /* the rest is src/sync/queue.c's */
 };
 
+/*
+ * Whether work of the queue may use the owner's memory: INVALID_ARGUMENT if they are of two devices. The workers of a
+ * host queue are the CPU, which reaches what has pointers of any device.
+ */
+onuma_result onuma__sync_refuse_queue(const onuma__queue *queue, const onuma__owner *owner) ONUMA__COLD;
+static inline onuma_result onuma__sync_check_queue(const onuma__queue *queue, const onuma__owner *owner) {
+    if (ONUMA__LIKELY(queue->device == owner->device) || queue->device->ops->api == ONUMA_API_HOST) return ONUMA_OK;
+    return onuma__sync_refuse_queue(queue, owner);
+}
+
 onuma_result onuma__queue_wrap(onuma__device *device, onuma_api api, uint64_t native, const onuma_queue_desc *desc,
                                onuma__queue **out);
 /* *last: the last reference went, and the handle with it. */
@@ -57,12 +67,26 @@ void onuma__queues_drain_device(onuma__device *device, uint64_t timeout_ns);
  */
 onuma_result onuma__sync_bind(onuma__queue *queue, void *base);
 
+/* The same in two steps, of which only the first can lack memory. Cancelling is for what was not finished; zero ok. */
+typedef struct onuma__binding {
+    struct onuma__use *use; /* NULL: nothing to do */
+    struct onuma__record *record;
+} onuma__binding;
+onuma_result onuma__sync_bind_prepare(onuma__queue *queue, void *base, onuma__binding *out);
+onuma_result onuma__sync_bind_finish(onuma__binding *binding, void *base); /* INVALID_POINTER if it was freed since */
+void onuma__sync_bind_cancel(onuma__binding *binding);
+
 /* ---- frees */
 
 /* The whole way of a free. DOUBLE_FREE, INVALID_POINTER as from the engine. Never blocks. */
 onuma_result onuma__sync_free(void *ptr, onuma__queue *queue);
-/* An allocation with a queue was served by this engine: its frees on the queue will need markers. Nearly free once known. */
-void onuma__sync_note(onuma__engine *engine, onuma__queue *queue);
+/* Before the engine serves anything (before the device's first import): what frees will need of memory, so that none fails
+ * for want of it. OUT_OF_MEMORY. */
+onuma_result onuma__sync_begin_engine(onuma__engine *engine);
+onuma_result onuma__sync_begin_imports(onuma__device *device);
+void onuma__sync_end_imports(onuma__device *device); /* none lives and no free of one waits */
+/* Before an allocation with a queue: frees on the queue will need markers. Nearly free once known. OUT_OF_MEMORY. */
+onuma_result onuma__sync_note(onuma__engine *engine, onuma__queue *queue);
 /* Ask the drivers how far they are, finish what has passed for this engine. Returns whether anything became reusable. No lock may be held. */
 bool onuma__sync_poll(onuma__engine *engine);
 /* As poll, but waits until something does or the time is over. */
@@ -87,6 +111,9 @@ onuma_result onuma__sync_use_many(onuma__queue *queue, size_t n, void *const *pt
 onuma_result onuma__sync_submitted(onuma__queue *queue, const onuma_native_event *done);
 onuma_result onuma__sync_host_acquire(void *ptr, size_t size, onuma_access mode, uint64_t timeout_ns);
 onuma_result onuma__sync_host_release(void *ptr, size_t size, onuma_access mode);
+/* Whether the CPU may touch a block that was just allocated under tag 0, whose pointer nobody else has, with neither
+ * of the two: no queue is at it, and nothing has to be mapped. */
+bool onuma__sync_is_plain(const void *base);
 
 /* ---- views */
 onuma_result onuma__view_get(void *ptr, onuma__device *device, onuma_api api, onuma_view *out);

@@ -80,7 +80,7 @@ onuma_result onuma__view_handle(void *ptr, uint64_t *handle, onuma__record **pin
         onuma_result r = onuma__engine_find(ptr, &block);
         if (r != ONUMA_OK) return r;
         onuma__shard *shard = onuma__shard_lock(block.base);
-        r = onuma__record_open(shard, &block, &record);
+        r = onuma__record_open(shard, &block, NULL, &record);
         bool mine = r == ONUMA_OK && !(view = find_view(record, record->size));
         if (mine && (view = calloc(1, sizeof *view)) != NULL) {
             view->size = record->size;

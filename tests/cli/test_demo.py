@@ -3,17 +3,19 @@
 """The command `opennuma demo`: its JSON, its text, its exit statuses. usage: test_demo.py COMMAND DEVICE [Demo.test_...]"""
 import json
 import os
+import shlex
 import subprocess
 import sys
 import unittest
 
 COMMAND = sys.argv.pop(1)
 DEVICE = sys.argv.pop(1)
+RUNNER = shlex.split(os.environ.get("ONUMA_TEST_RUNNER", ""))
 CHECKS = ["initialize", "allocate", "operate", "alias", "shared_access", "release"]
 
 
 def demo(*arguments, **options):
-    return subprocess.run([COMMAND, "demo", *arguments], capture_output=True, text=True, timeout=500, **options)
+    return subprocess.run([*RUNNER, COMMAND, "demo", *arguments], capture_output=True, text=True, timeout=500, **options)
 
 
 class Demo(unittest.TestCase):

@@ -4,7 +4,8 @@ import re
 
 import harness
 
-COMMANDS = ["info", "demo", "replay", "doctor"]
+COMMANDS = ["info", "demo", "replay", "bench", "doctor"]
+BENCHES = ["alloc", "generate", "live", "replay", "sync"]
 
 
 class OptionsTest(harness.CommandTest):
@@ -22,6 +23,21 @@ class OptionsTest(harness.CommandTest):
                 self.assert_golden(f"help-{command}", text)
                 self.assertIn("--json", text)
                 self.assertLessEqual(max(map(len, text.splitlines())), 120)
+
+    def test_help_of_benches(self):
+        listed = re.findall(r"^  (\w+) ", self.succeed("bench", "--help"), re.MULTILINE)
+        self.assertEqual(listed, BENCHES)
+        for bench in BENCHES:
+            with self.subTest(bench):
+                text = self.succeed("bench", bench, "--help")
+                self.assert_golden(f"help-bench-{bench}", text)
+                self.assertIn("--json", text)
+                self.assertLessEqual(max(map(len, text.splitlines())), 120)
+
+    def test_bench_unknown(self):
+        self.refuse("bench", saying="NAME")
+        self.refuse("bench", "aloc", saying=['"aloc"', 'did you mean "alloc"'])
+        self.refuse("bench", "--json", saying="bench --help")
 
     def test_version(self):
         self.assertRegex(self.succeed("--version"), r"\Aopennuma \d+\.\d+\.\d+\n\Z")

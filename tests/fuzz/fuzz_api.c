@@ -400,15 +400,21 @@ static void close_all(model *m) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    enum { OPERATIONS = sizeof operations / sizeof *operations };
     static model m;
+    static uint32_t ran; /* which of them, over all inputs so far */
     fuzz_bytes from = {data, size};
     memset(&m, 0, sizeof m);
     for (unsigned q = 0; q < QUEUES; q++)
         m.queues[q] = (model_queue){.timeline = &timelines[q], .in_order = q != QUEUES - 1};
     for (size_t i = 0; i < POOLS; i++)
         open_pool(&m.pools[i], &from, i == 1);
-    while (from.left != 0)
-        operations[fuzz_byte(&from) % (sizeof operations / sizeof *operations)](&m, &from);
+    while (from.left != 0) {
+        const unsigned choice = fuzz_byte(&from) % OPERATIONS;
+        operations[choice](&m, &from);
+        ran |= 1u << choice;
+    }
     close_all(&m);
+    if (ran == (1u << OPERATIONS) - 1) fuzz_reached_the_end();
     return 0;
 }

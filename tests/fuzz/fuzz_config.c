@@ -27,6 +27,7 @@ static void check_written_out(const onuma__config *config) {
     onuma__config_init(&again);
     FUZZ_CHECK(onuma__config_parse(&again, text, "again") == ONUMA_OK, "\"%s\": %s", text, onuma_last_error());
     FUZZ_CHECK(memcmp(config, &again, sizeof again) == 0, "\"%s\" gives another configuration", text);
+    fuzz_reached_the_end();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

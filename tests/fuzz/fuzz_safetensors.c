@@ -53,6 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         for (size_t i = 0; i < file.count; i++)
             check_tensor(&file, &file.tensors[i], bytes, size);
         (void)safetensors_metadata(&file, "format");
+        if (file.count != 0) fuzz_reached_the_end();
     } else {
         FUZZ_CHECK(error[0] != '\0', "refused without a word");
         FUZZ_CHECK(file.count == 0 && file.tensors == NULL && file.header == NULL, "a refused file is not empty");

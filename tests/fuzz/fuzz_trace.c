@@ -81,6 +81,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         check_equal(&whole, &pieced);
         if (trace_peak(&whole, 1, &peak, &largest)) FUZZ_CHECK(largest <= peak, "the largest block is above the peak");
         if (trace_peak(&whole, 1e9, &peak, &largest)) FUZZ_CHECK(largest <= peak, "scaled, it is above the peak");
+        if (whole.op_count != 0) fuzz_reached_the_end();
     } else {
         check_refusal(&whole, error);
     }

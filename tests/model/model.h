@@ -116,6 +116,9 @@ struct model {
     size_t all_count;
 };
 
+/* life.c */
+bool model_open(model *m, const engine_calls *calls, onuma_source mode, unsigned threads, uint64_t seed);
+void model_close(model *m); /* checks that everything has gone back */
 /* Record a failure, the first of all. */
 void model_fail(model *m, const char *format, ...) ONUMA__PRINTF(2, 3);
 
@@ -134,10 +137,6 @@ void operation_run(worker *w, const operation *o);
 void operation_print(const operation *o);
 void worker_receive_all(worker *w);
 void worker_finish(worker *w); /* give everything back */
-
-/* model.c */
-bool model_open(model *m, const engine_calls *calls, onuma_source mode, unsigned threads, uint64_t seed);
-void model_close(model *m); /* checks that everything has gone back */
 
 /* shrink.c: a failing sequence on one thread, made short and printed. How many operations are left. */
 size_t shrink(const engine_calls *calls, onuma_source mode, operation *operations, size_t count);

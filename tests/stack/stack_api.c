@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The public functions on a real stack: blocks of every kind and size, their views and contents, and imports. */
-#define _GNU_SOURCE /* mkstemp, MAP_ANONYMOUS */
+#define _GNU_SOURCE /* system.h */
 #include "api_fixture.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
+#include "system.h"
 
 static const size_t sizes[] = {0, 1, 127, 4097, (1 << 20) + 3, 64 << 20};
 static const size_t alignments[] = {0, 256, 4096, 2 << 20};
@@ -327,7 +326,7 @@ static void share_the_programs_pages(void **state) {
     onuma_import_desc desc = ONUMA_IMPORT_DESC_INIT;
     desc.deleter = api_count_deletion;
     desc.user = &d;
-    char *memory = aligned_alloc(4096, size);
+    char *memory = system_pages(size);
     void *block;
     assert_non_null(memory);
     FAILS(NOT_SUPPORTED, "whole pages", onuma_import(f->device, memory + 64, 4096, &desc, &block));
@@ -361,22 +360,16 @@ static void share_the_programs_pages(void **state) {
     assert_int_equal(stamp_differs(memory, size, step_for(size), 4), 0);
     assert_int_not_equal(onuma_free(memory, NULL), ONUMA_OK);
     assert_int_equal(d.calls, 1);
-    free(memory);
+    system_pages_free(memory, size);
 }
 
 static void read_files_in_place(void **state) {
     fixture *f = *state;
     const size_t size = 3 * 4096;
     unsigned char bytes[3 * 4096];
-    char name[] = "/tmp/opennuma-stack-XXXXXX";
-    const int file = mkstemp(name);
-    assert_true(file >= 0);
-    unlink(name);
     stamp_bytes(bytes, size, step_for(size), 5);
-    assert_int_equal(write(file, bytes, size), size);
-    char *memory = mmap(NULL, size, PROT_READ, MAP_SHARED, file, 0);
-    close(file);
-    assert_ptr_not_equal(memory, MAP_FAILED);
+    char *memory = system_map_file(bytes, size);
+    assert_non_null(memory);
 
     onuma_import_desc desc = ONUMA_IMPORT_DESC_INIT;
     void *block;
@@ -389,7 +382,7 @@ static void read_files_in_place(void **state) {
     FAILS(INVALID_ARGUMENT, "read-only", onuma_use(f->queue, block, ONUMA_ACCESS_READ_WRITE));
     stamps_forget(&f->kernels);
     OK(onuma_free(block, NULL));
-    munmap(memory, size);
+    system_unmap_file(memory, size);
 }
 
 int main(void) {

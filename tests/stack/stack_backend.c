@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The OpenCL backend against a real driver: devices, and each side seeing what the other wrote; kernels do the device's. */
+#define _GNU_SOURCE /* system.h */
 #include "backend_fixture.h"
 
 #include <pthread.h>
+
+#include "system.h"
 
 /* ------------------------------------------------------------------- devices */
 
@@ -288,7 +291,7 @@ static void device_memory_is_named_by_addresses(void **state) {
 static void imports_are_the_programs_own_bytes(void **state) {
     fixture *f = *state;
     const size_t page = f->device->info.page_size;
-    char *memory = aligned_alloc(page, 4 * page);
+    char *memory = system_pages(4 * page);
     assert_non_null(memory);
     pattern_fill(memory, page, 11);
     onuma_segment segment = {.struct_size = sizeof segment};
@@ -322,7 +325,7 @@ static void imports_are_the_programs_own_bytes(void **state) {
                      ONUMA_ERROR_INVALID_ARGUMENT);
     block_drop(f, &read);
     f->ops->segment_destroy(f->backend, &segment);
-    free(memory);
+    system_pages_free(memory, 4 * page);
 }
 
 int main(void) {

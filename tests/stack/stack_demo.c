@@ -111,6 +111,16 @@ static void a_missing_release_is_seen(void **state) {
     free(d);
 }
 
+static void a_missing_order_is_seen(void **state) {
+    (void)state;
+    demo *d = run("order", true);
+    if (d->info.simulator) /* which has one queue */
+        assert_green(d, "shared_access");
+    else
+        assert_red(d, "shared_access");
+    free(d);
+}
+
 static void a_wrong_kernel_is_seen(void **state) {
     (void)state;
     demo *d = run("kernel", false);
@@ -129,6 +139,7 @@ int main(void) {
         cmocka_unit_test(a_copy_is_seen),
         cmocka_unit_test(a_missing_acquire_is_seen),
         cmocka_unit_test(a_missing_release_is_seen),
+        cmocka_unit_test(a_missing_order_is_seen),
         cmocka_unit_test(a_wrong_kernel_is_seen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

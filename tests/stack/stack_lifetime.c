@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The OpenCL backend against a real driver: when memory goes, what outlives what, and markers on queues. */
-#define _DEFAULT_SOURCE /* madvise */
+#define _GNU_SOURCE /* system.h */
 #include "backend_fixture.h"
 
-#include <errno.h>
-#include <sys/mman.h>
+#include "system.h"
 
 /* ----------------------------------------------------------------- lifetimes */
 
-static bool is_mapped(const void *p) {
-    return madvise((void *)(uintptr_t)p, 4096, MADV_NORMAL) == 0 || errno != ENOMEM;
-}
-
 /* Drivers drop their last reference on a thread of their own, a moment after the work. */
-static void expect_unmapped(const void *p) {
-    for (int i = 0; i < 2000 && is_mapped(p); i++)
+static void expect_unmapped(fixture *f, const void *p) {
+    for (int i = 0; i < 2000 && system_is_mapped(p); i++) {
         onuma__os_sleep(1000000);
-    assert_false(is_mapped(p));
+#if defined(_WIN32) /* where the driver does not tell, the pages go when something else is given back */
+        onuma_segment other = segment_of(f, ONUMA_KIND_SHARED, 65536);
+        f->ops->segment_destroy(f->backend, &other);
+#else
+        (void)f;
+#endif
+    }
+    assert_false(system_is_mapped(p));
 }
 
 static void pages_go_with_the_last_view(void **state) {
@@ -28,18 +30,18 @@ static void pages_go_with_the_last_view(void **state) {
     f->ops->view_retain(f->backend, b.view.handle);
     block_drop(f, &b);
     f->ops->segment_destroy(f->backend, &segment);
-    assert_true(is_mapped(base));
+    assert_true(system_is_mapped(base));
     assert_int_equal(kernel_run(&f->kernels, KERNEL_CHECK, &b.view, 16384, 21), 0); /* the retained view is good */
     kernel_run(&f->kernels, KERNEL_FILL, &b.view, 16384, 22);
     f->ops->view_release(f->backend, b.view.handle);
     kernel_set_close(&f->kernels); /* Rusticl's kernels keep what was last bound to them */
     f->kernels.queue = NULL;
-    expect_unmapped(base);
+    expect_unmapped(f, base);
 
     segment = segment_of(f, ONUMA_KIND_SHARED, 1 << 20);
     base = segment.base;
     f->ops->segment_destroy(f->backend, &segment);
-    expect_unmapped(base);
+    expect_unmapped(f, base);
 }
 
 static void retained_views_outlive_the_runtime(void **state) {

@@ -55,7 +55,7 @@ static uint64_t options_seed;
 static double options_seconds = 1.5;
 
 /* cmocka cannot fail a test from another thread. */
-static void complain(model *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void complain(model *m, const char *format, ...) __attribute__((format(__printf__, 2, 3)));
 static void complain(model *m, const char *format, ...) {
     va_list arguments;
     pthread_mutex_lock(&m->complaining);

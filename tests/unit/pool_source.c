@@ -160,5 +160,7 @@ onuma__source test_source_of(test_source *source) {
                            .reserve = reserve,
                            .commit = commit,
                            .decommit = decommit,
-                           .release = release};
+                           .release = release,
+                           .longest_range =
+                               source->real ? (size_t)(onuma__os_abilities_get()->address_space / 512) : 0};
 }

@@ -36,7 +36,7 @@ static void check(const pin *pins, size_t count) {
 static const pin types[] = {
     SIZE(onuma_result, 4),         SIZE(onuma_api, 4),         SIZE(onuma_kind, 4),   SIZE(onuma_device_type, 4),
     SIZE(onuma_access, 4),         SIZE(onuma_queue_order, 4), SIZE(onuma_source, 4), SIZE(onuma_log_level, 4),
-    SIZE(onuma_backend_status, 4), SIZE(onuma_via, 4),
+    SIZE(onuma_backend_status, 4), SIZE(onuma_via, 4),         SIZE(onuma_proof, 4),
 };
 
 static const pin structs[] = {
@@ -64,7 +64,7 @@ static const pin structs[] = {
     PLACE(onuma_native_device, device, 16),
     PLACE(onuma_native_device, instance, 24),
 
-    SIZE(onuma_device_info, 488),
+    SIZE(onuma_device_info, 760),
     PLACE(onuma_device_info, struct_size, 0),
     PLACE(onuma_device_info, id, 8),
     PLACE(onuma_device_info, name, 40),
@@ -82,6 +82,10 @@ static const pin structs[] = {
     PLACE(onuma_device_info, alignment, 464),
     PLACE(onuma_device_info, native_context, 472),
     PLACE(onuma_device_info, native_device, 480),
+    PLACE(onuma_device_info, proof, 488),
+    PLACE(onuma_device_info, import_zero_copy, 492),
+    PLACE(onuma_device_info, sharing_detail, 493),
+    PLACE(onuma_device_info, sharing_notes, 752),
 
     SIZE(onuma_pool_desc, 56),
     PLACE(onuma_pool_desc, struct_size, 0),
@@ -142,12 +146,13 @@ static const pin structs[] = {
     PLACE(onuma_view, size, 40),
     PLACE(onuma_view, reserved, 48),
 
-    SIZE(onuma_queue_desc, 40),
+    SIZE(onuma_queue_desc, 48),
     PLACE(onuma_queue_desc, struct_size, 0),
     PLACE(onuma_queue_desc, order, 8),
     PLACE(onuma_queue_desc, lock, 16),
     PLACE(onuma_queue_desc, unlock, 24),
     PLACE(onuma_queue_desc, user, 32),
+    PLACE(onuma_queue_desc, wait, 40),
 
     SIZE(onuma_host_timeline, 16),
     PLACE(onuma_host_timeline, submitted, 0),
@@ -165,7 +170,7 @@ static const pin structs[] = {
     PLACE(onuma_backend_host, config, 24),
     PLACE(onuma_backend_host, user, 32),
 
-    SIZE(onuma_backend_device_info, 432),
+    SIZE(onuma_backend_device_info, 704),
     PLACE(onuma_backend_device_info, struct_size, 0),
     PLACE(onuma_backend_device_info, name, 8),
     PLACE(onuma_backend_device_info, driver, 136),
@@ -182,6 +187,10 @@ static const pin structs[] = {
     PLACE(onuma_backend_device_info, via, 408),
     PLACE(onuma_backend_device_info, native_context, 416),
     PLACE(onuma_backend_device_info, native_device, 424),
+    PLACE(onuma_backend_device_info, proof, 432),
+    PLACE(onuma_backend_device_info, import_zero_copy, 436),
+    PLACE(onuma_backend_device_info, sharing_detail, 437),
+    PLACE(onuma_backend_device_info, sharing_notes, 696),
 
     SIZE(onuma_segment, 64),
     PLACE(onuma_segment, struct_size, 0),
@@ -277,6 +286,19 @@ static const pin values[] = {
     VALUE(ONUMA_BACKEND_OK, 0),
     VALUE(ONUMA_BACKEND_ABSENT, 1),
     VALUE(ONUMA_BACKEND_ERROR, 2),
+    VALUE(ONUMA_PROOF_NONE, 0),
+    VALUE(ONUMA_PROOF_NOT_NEEDED, 1),
+    VALUE(ONUMA_PROOF_ASSUMED, 2),
+    VALUE(ONUMA_PROOF_UNPROVABLE, 3),
+    VALUE(ONUMA_PROOF_CACHED, 4),
+    VALUE(ONUMA_PROOF_MEASURED, 5),
+    VALUE(ONUMA_PROOF_FAILED, 6),
+    VALUE(ONUMA_SHARING_NOT_OFFERED, 1),
+    VALUE(ONUMA_SHARING_SLOWER, 2),
+    VALUE(ONUMA_SHARING_LESS, 4),
+    VALUE(ONUMA_SHARING_NO_IMPORTS, 8),
+    VALUE(ONUMA_SHARING_NO_KERNELS, 16),
+    VALUE(ONUMA_SHARING_HANGS, 32),
     VALUE(ONUMA_VIA_POINTER, 0),
     VALUE(ONUMA_VIA_SVM, 1),
     VALUE(ONUMA_VIA_USM, 2),

@@ -102,8 +102,10 @@ static void abilities_need_their_functions(void **state) {
     (void)state;
     onuma_backend to;
     assert_int_equal(onuma__backend_complete(&onuma__backend_host, &to), ONUMA_OK);
-    const onuma_backend_device_info good = {
-        .name = "tester", .abilities = ONUMA_ABILITY_COHERENT | ONUMA_ABILITY_RESERVE, .alignment = 64};
+    onuma_backend_device_info good = {.name = "tester",
+                                      .abilities = ONUMA_ABILITY_COHERENT | ONUMA_ABILITY_RESERVE,
+                                      .alignment = 64,
+                                      .page_size = 4096};
     assert_int_equal(onuma__backend_check(&to, &good), ONUMA_OK);
     const struct {
         uint32_t abilities;
@@ -122,6 +124,45 @@ static void abilities_need_their_functions(void **state) {
     expect_error(onuma__backend_check(&to, &odd), ONUMA_ERROR_INTERNAL, "48");
 }
 
+static void impossible_values_are_refused(void **state) {
+    (void)state;
+    onuma_backend to;
+    assert_int_equal(onuma__backend_complete(&onuma__backend_host, &to), ONUMA_OK);
+    const onuma_backend_device_info good = {.name = "tester",
+                                            .kinds = 1u << ONUMA_KIND_SHARED,
+                                            .abilities = ONUMA_ABILITY_COHERENT | ONUMA_ABILITY_RESERVE,
+                                            .alignment = 64,
+                                            .page_size = 4096};
+    onuma_backend_device_info info = good;
+    info.alignment = (size_t)1 << 31;
+    expect_error(onuma__backend_check(&to, &info), ONUMA_ERROR_INTERNAL, "2147483648");
+    info = good;
+    info.page_size = 0;
+    expect_error(onuma__backend_check(&to, &info), ONUMA_ERROR_INTERNAL, "pages of 0");
+    info = good;
+    info.kinds = 1u << (ONUMA_KIND_DEVICE + 1);
+    expect_error(onuma__backend_check(&to, &info), ONUMA_ERROR_INTERNAL, "0x8");
+    info = good;
+    info.type = ONUMA_DEVICE_HOST + 1;
+    expect_error(onuma__backend_check(&to, &info), ONUMA_ERROR_INTERNAL, "type 4");
+}
+
+static void texts_without_an_end_are_cut(void **state) {
+    (void)state;
+    onuma_backend to;
+    assert_int_equal(onuma__backend_complete(&onuma__backend_host, &to), ONUMA_OK);
+    onuma_backend_device_info info;
+    char *const texts[] = {info.name, info.driver, info.physical, info.shared_via, info.sharing_detail};
+    const size_t sizes[] = {sizeof info.name, sizeof info.driver, sizeof info.physical, sizeof info.shared_via,
+                            sizeof info.sharing_detail};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        info = (onuma_backend_device_info){.alignment = 64, .page_size = 4096, .abilities = ONUMA_ABILITY_COHERENT};
+        memset(texts[i], 'x', sizes[i]);
+        assert_int_equal(onuma__backend_check(&to, &info), ONUMA_OK);
+        assert_ptr_equal(memchr(texts[i], '\0', sizes[i]), texts[i] + sizes[i] - 1);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whole_table_is_accepted_as_it_is),
@@ -129,6 +170,8 @@ int main(void) {
         cmocka_unit_test(half_a_group_is_named),
         cmocka_unit_test(other_abi_and_short_tables),
         cmocka_unit_test(abilities_need_their_functions),
+        cmocka_unit_test(impossible_values_are_refused),
+        cmocka_unit_test(texts_without_an_end_are_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -179,6 +179,34 @@ static void adopting_is_refused_where_there_is_nothing_to_adopt(void **state) {
     assert_null(device);
 }
 
+/* Whether the system gives them or not, `info` says which, and segments come. */
+static void large_pages_are_tried_where_wanted(void **state) {
+    (void)state;
+    onuma__config config;
+    onuma__registry registry;
+    onuma__config_init(&config);
+    assert_int_equal(onuma__config_parse(&config, "backends:host,host.large_pages:on", "test"), ONUMA_OK);
+    assert_int_equal(onuma__registry_open(&config, NULL, &registry), ONUMA_OK);
+    onuma__device *device = registry.devices[0];
+    assert_int_equal(onuma__device_open(device), ONUMA_OK);
+    onuma_backend_device *backend = atomic_load(&device->backend);
+    const char *why;
+    const size_t large = onuma__os_large_page_size(&why);
+    const size_t size = large ? 2 * large : (size_t)4 << 20;
+    print_message("%s\n", device->info.driver);
+    assert_non_null(strstr(device->info.driver, large ? "in pages of " : why));
+    assert_int_equal((device->info.abilities & ONUMA_ABILITY_RESERVE) == 0, large != 0);
+    const size_t sizes[] = {size, size + onuma__os_abilities_get()->page_size};
+    for (size_t i = 0; i < 2; i++) {
+        onuma_segment segment = {.struct_size = sizeof segment};
+        assert_int_equal(device->ops->segment_create(backend, ONUMA_KIND_SHARED, sizes[i], &segment), ONUMA_OK);
+        assert_int_equal(segment.size, sizes[i]);
+        memset(segment.base, 1, segment.size);
+        device->ops->segment_destroy(backend, &segment);
+    }
+    onuma__registry_close(&registry);
+}
+
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
     const struct CMUnitTest tests[] = {
@@ -189,6 +217,7 @@ int main(void) {
         TEST(markers_follow_the_timeline),
         TEST(lost_devices_stay_lost),
         TEST(adopting_is_refused_where_there_is_nothing_to_adopt),
+        cmocka_unit_test(large_pages_are_tried_where_wanted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The OpenCL backend's parts that need no driver: the loader and the meaning of codes. */
+#define _GNU_SOURCE /* system.h */
 #include "backend/context.h"
 #include "backend/opencl/loader.h"
 
@@ -9,6 +10,8 @@
 #include <string.h>
 
 #include <cmocka.h>
+
+#include "system.h"
 
 static onuma_backend_host host;
 
@@ -26,10 +29,10 @@ static void loader_that_is_not_there_is_quiet(void **state) {
 /* A library that loads and is no OpenCL loader, in the place of a later name too. */
 static void loader_that_lacks_functions_is_loud(void **state) {
     (void)state;
-    const char *const names[] = {"libonuma_no_such_opencl.so.1", "libm.so.6", NULL};
+    const char *const names[] = {"libonuma_no_such_opencl.so.1", SYSTEM_LIBRARY, NULL};
     onuma__cl cl;
     assert_int_equal(onuma__cl_load(&host, names, &cl), ONUMA_ERROR_INTERNAL);
-    assert_non_null(strstr(onuma_last_error(), "libm.so.6"));
+    assert_non_null(strstr(onuma_last_error(), SYSTEM_LIBRARY));
     assert_non_null(strstr(onuma_last_error(), "clGetPlatformIDs"));
 }
 
@@ -62,7 +65,7 @@ static void backends_read_their_configuration(void **state) {
     (void)state;
     assert_string_equal(host.config(&host, "opencl.share"), "svm_coarse");
     assert_string_equal(host.config(&host, "backends"), "all");
-    assert_string_equal(host.config(&host, "pool.cache"), "4194304");
+    assert_string_equal(host.config(&host, "pool.cache"), "16777216");
     assert_null(host.config(&host, "opencl"));
 }
 

@@ -104,8 +104,8 @@ static void fallbacks_are_set(void **state) {
     assert_int_equal(config.log, ONUMA_LOG_NONE);
     assert_int_equal(config.opencl_share, ONUMA__SHARE_AUTO);
     assert_int_equal(config.pool_segment, 0);
-    assert_int_equal(config.pool_cache, 4u << 20);
-    assert_string_equal(onuma__config_text(&config, "pool.cache"), "4194304");
+    assert_int_equal(config.pool_cache, 16u << 20);
+    assert_string_equal(onuma__config_text(&config, "pool.cache"), "16777216");
     assert_string_equal(onuma__config_text(&config, "log"), "none");
 }
 
@@ -118,7 +118,7 @@ static void keys_are_set_and_the_last_wins(void **state) {
     assert_int_equal(config.log, ONUMA_LOG_WARN);
     assert_int_equal(config.track, ONUMA__TRACK_FULL);
     assert_int_equal(config.pool_segment, 8u << 20);
-    assert_int_equal(config.pool_cache, 4u << 20);
+    assert_int_equal(config.pool_cache, 16u << 20);
     assert_int_equal(onuma__config_parse(&config, "opencl.share:import", "test"), ONUMA_OK);
     assert_int_equal(config.opencl_share, ONUMA__SHARE_IMPORT);
     assert_int_equal(config.track, ONUMA__TRACK_FULL);

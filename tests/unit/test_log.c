@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "system.h"
+
 typedef struct seen {
     int count;
     onuma_log_level level;
@@ -65,7 +67,7 @@ static void a_message_is_one_line(void **state) {
 static void without_a_callback_lines_go_to_standard_error(void **state) {
     (void)state;
     int ends[2], before = dup(STDERR_FILENO);
-    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(system_pipe(ends), 0);
     dup2(ends[1], STDERR_FILENO);
     onuma__log log = {ONUMA_LOG_ERROR, NULL, NULL};
     onuma__log_write(&log, ONUMA_LOG_ERROR, "first");

@@ -7,10 +7,12 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#if !defined(_WIN32)
 #include <sys/wait.h>
 #include <unistd.h>
+#endif
 
-enum { THREADS = 8, TURNS = 20000, LITMUS_ROUNDS = 20000 };
+enum { THREADS = 8, TURNS = 10000, LITMUS_ROUNDS = 8000 };
 
 static onuma__os_lock lock;
 static long counter; /* guarded by lock, and by nothing else */
@@ -73,10 +75,15 @@ static void waiters_sleep_until_the_release(void **state) {
 static _Atomic int fast_word, slow_word, fast_saw;
 static _Atomic int round_open, round_done;
 
+/* The two meet at full speed where both have a processor; where they have not, the other one gets this one's. */
+static void spin_until(_Atomic int *word, int value) {
+    for (unsigned spins = 1; atomic_load_explicit(word, memory_order_acquire) != value; spins++)
+        if (spins % 4096 == 0) onuma__os_yield();
+}
+
 static void *fast_half(void *argument) {
     for (int round = 1; round <= LITMUS_ROUNDS; round++) {
-        while (atomic_load_explicit(&round_open, memory_order_acquire) != round) {
-        }
+        spin_until(&round_open, round);
         atomic_store_explicit(&fast_word, round, memory_order_relaxed);
         onuma__os_light_barrier();
         atomic_store_explicit(&fast_saw, atomic_load_explicit(&slow_word, memory_order_relaxed), memory_order_relaxed);
@@ -99,14 +106,14 @@ static void the_halves_of_the_barrier_meet(void **state) {
         atomic_store_explicit(&slow_word, round, memory_order_relaxed);
         assert_true(onuma__os_barrier_all() == works);
         int slow_saw = atomic_load_explicit(&fast_word, memory_order_relaxed);
-        while (atomic_load_explicit(&round_done, memory_order_acquire) != round) {
-        }
+        spin_until(&round_done, round);
         if (slow_saw != round && atomic_load_explicit(&fast_saw, memory_order_relaxed) != round) both_missed++;
     }
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_int_equal(both_missed, 0);
 }
 
+#if !defined(_WIN32)
 static void the_barrier_works_in_a_child(void **state) {
     (void)state;
     bool works = onuma__os_abilities_get()->asymmetric_barrier;
@@ -116,13 +123,16 @@ static void the_barrier_works_in_a_child(void **state) {
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
+#endif
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lock_excludes),
         cmocka_unit_test(waiters_sleep_until_the_release),
         cmocka_unit_test(the_halves_of_the_barrier_meet),
+#if !defined(_WIN32)
         cmocka_unit_test(the_barrier_works_in_a_child),
+#endif
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

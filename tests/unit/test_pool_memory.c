@@ -75,19 +75,19 @@ static void test_tag_epochs_are_kept_apart(void **state) {
 static void test_tag_joins_neighbours(void **state) {
     pool *p = *state;
     char *blocks[3];
-    blocks[0] = take(p, 3 * MIB, 0, 0);
+    blocks[0] = take(p, 2 * MIB, 0, 0);
     for (int i = 1; i < 3; i++)
-        blocks[i] = take(p, 3 * MIB, 0, 5);
+        blocks[i] = take(p, 2 * MIB, 0, 5);
     void *rest[64];
     size_t count = 0;
-    while (count < 64 && (rest[count] = only_free_memory(p, 3 * MIB, 0)) != NULL)
+    while (count < 64 && (rest[count] = only_free_memory(p, 2 * MIB, 0)) != NULL)
         count++;
-    assert_ptr_equal(blocks[1], blocks[0] + 3 * MIB);
+    assert_ptr_equal(blocks[1], blocks[0] + 2 * MIB);
     assert_int_equal(drop(p, blocks[0], 0), ONUMA_OK);
     assert_int_equal(drop(p, blocks[1], 5), ONUMA_OK);
-    assert_null(only_free_memory(p, 4 * MIB, 0));
-    assert_null(only_free_memory(p, 4 * MIB, 6));
-    assert_ptr_equal(only_free_memory(p, 4 * MIB, 5), blocks[0]);
+    assert_null(only_free_memory(p, 3 * MIB, 0));
+    assert_null(only_free_memory(p, 3 * MIB, 6));
+    assert_ptr_equal(only_free_memory(p, 3 * MIB, 5), blocks[0]);
     check(p);
     assert_int_equal(drop(p, blocks[0], 5), ONUMA_OK);
     assert_int_equal(drop(p, blocks[2], 5), ONUMA_OK);
@@ -162,15 +162,19 @@ static void test_many_tags(void **state) {
 static void test_range_commits_what_it_uses(void **state) {
     pool *p = *state;
     void *block = take(p, 10 * MIB, 0, 0);
-    assert_int_equal(stats(p).reserved_bytes, 10 * MIB);
+    assert_in_range(stats(p).reserved_bytes, 10 * MIB, 10 * MIB + 10 * MIB / 64); /* some pages beyond it in one call */
     assert_int_equal(p->source.commits, 1);
+    onuma__engine_trim(p->engine, 0);
+    assert_int_equal(stats(p).reserved_bytes, 10 * MIB);
     assert_int_equal(drop(p, block, 0), ONUMA_OK);
     assert_ptr_equal(only_free_memory(p, 10 * MIB, 0), block); /* kept, and used again without a call */
     assert_int_equal(drop(p, block, 0), ONUMA_OK);
     assert_null(only_free_memory(p, 11 * MIB, 0));
     block = take(p, 11 * MIB, 0, 0); /* one more is enough */
+    onuma__engine_trim(p->engine, 0);
     assert_int_equal(stats(p).reserved_bytes, 11 * MIB);
     char *second = take(p, MIB, 0, 0), *third = take(p, MIB, 0, 0);
+    onuma__engine_trim(p->engine, 0);
     assert_int_equal(drop(p, second, 0), ONUMA_OK);
     assert_int_equal(onuma__engine_trim(p->engine, 12 * MIB + 512 * KIB), 512 * KIB);
     assert_int_equal(stats(p).reserved_bytes, 12 * MIB + 512 * KIB);
@@ -203,6 +207,26 @@ static void test_range_is_as_long_as_addresses_allow(void **state) {
     assert_int_equal(onuma__engine_trim(p->engine, 0), 20 * MIB);
     assert_int_equal(stats(p).reserved_bytes, 0);
     check(p);
+}
+
+/* Where addresses are few, ranges are short, but for a block that needs more. */
+static void test_range_is_as_long_as_the_source_likes(void **state) {
+    pool *p = *state;
+    close_pool(p);
+    p->desc.source = test_source_of(&p->source);
+    p->desc.source.longest_range = 64 * MIB + 5;
+    assert_int_equal(onuma__engine_create(&p->desc, &p->engine), ONUMA_OK);
+    const uint64_t before = p->source.reserves;
+    void *first = take(p, 40 * MIB, 0, 0), *second = take(p, 40 * MIB, 0, 0);
+    assert_int_equal(p->source.reserves - before, 2);
+    void *small = take(p, 20 * MIB, 0, 0); /* beside one of them */
+    assert_int_equal(p->source.reserves - before, 2);
+    void *large = take(p, 100 * MIB, 0, 0);
+    assert_int_equal(p->source.reserves - before, 3);
+    check(p);
+    void *const all[] = {first, second, small, large};
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(drop(p, all[i], 0), ONUMA_OK);
 }
 
 static void test_range_high_addresses(void **state) {
@@ -244,19 +268,22 @@ static void test_segments_by_size(void **state) {
     void *small = take(p, 100, 0, 0);
     assert_int_equal(stats(p).reserved_bytes, 4 * MIB);
     void *medium = take(p, MIB, 0, 0);
-    assert_int_equal(stats(p).reserved_bytes, 68 * MIB);
-    void *large = take(p, 10 * MIB + 1, 0, 0);
-    assert_int_equal(stats(p).reserved_bytes, 78 * MIB + 64 * KIB);
+    assert_int_equal(stats(p).reserved_bytes, 12 * MIB);
+    void *inside = take(p, 6 * MIB, 0, 0); /* what is free serves larger blocks too */
+    assert_int_equal(stats(p).reserved_bytes, 12 * MIB);
+    assert_int_equal(drop(p, inside, 0), ONUMA_OK);
+    void *large = take(p, 70 * MIB + 1, 0, 0);
+    assert_int_equal(stats(p).reserved_bytes, 82 * MIB + 64 * KIB);
     assert_int_equal(stats(p).segment_alloc_count, 3);
     assert_int_equal(drop(p, large, 0), ONUMA_OK);
-    assert_ptr_equal(take(p, 10 * MIB, 0, 0), large); /* kept a while */
+    assert_ptr_equal(take(p, 70 * MIB, 0, 0), large); /* kept a while */
     assert_int_equal(drop(p, large, 0), ONUMA_OK);
-    assert_int_equal(onuma__engine_trim(p->engine, 68 * MIB), 10 * MIB + 64 * KIB);
+    assert_int_equal(onuma__engine_trim(p->engine, 12 * MIB), 70 * MIB + 64 * KIB);
     assert_int_equal(stats(p).segment_free_count, 1);
     assert_int_equal(drop(p, small, 0), ONUMA_OK);
     assert_int_equal(drop(p, medium, 0), ONUMA_OK);
     check(p);
-    assert_int_equal(onuma__engine_trim(p->engine, 0), 68 * MIB);
+    assert_int_equal(onuma__engine_trim(p->engine, 0), 12 * MIB);
     check(p);
 }
 
@@ -269,6 +296,49 @@ static void test_segments_are_dropped_at_a_miss(void **state) {
         assert_true(stats(p).reserved_bytes <= 11 * MIB + i * MIB);
         check(p);
     }
+}
+
+/* A wholly free segment of a block's own is broken up only if nothing else fits. */
+static void test_segments_are_broken_up_last(void **state) {
+    pool *p = *state;
+    char *wide = take(p, 30 * MIB, 0, 0);
+    void *whole = take(p, 8 * MIB, 0, 0);
+    assert_int_equal(drop(p, wide, 0), ONUMA_OK);
+    void *first = take(p, 3 * MIB, 0, 0); /* there is nothing else */
+    assert_ptr_equal(first, wide);
+    assert_int_equal(drop(p, whole, 0), ONUMA_OK);
+    char *second = take(p, 4 * MIB, 0, 0); /* the whole one would be tighter */
+    assert_true(second > wide && second < wide + 30 * MIB);
+    assert_ptr_equal(take(p, 15 * MIB / 2, 0, 0), whole); /* nearly all of it */
+    check(p);
+    const void *const blocks[] = {first, second, whole};
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(drop(p, (void *)blocks[i], 0), ONUMA_OK);
+    assert_int_equal(stats(p).segment_alloc_count, 2);
+}
+
+/* Not even then while the program makes few calls of the source; but rather than fail. */
+static void test_segments_are_kept_whole(void **state) {
+    pool *p = *state;
+    close_pool(p);
+    p->desc.exact_peaks = true; /* operations are counted at once */
+    open_pool(p);
+    assert_int_equal(drop(p, take(p, 100 * MIB, 0, 0), 0), ONUMA_OK); /* so that there is room below the peak */
+    onuma__engine_trim(p->engine, 0);
+    assert_int_equal(drop(p, take(p, 100, 0, 0), 0), ONUMA_OK);
+    void *wide = take(p, 30 * MIB, 0, 0);
+    assert_int_equal(drop(p, wide, 0), ONUMA_OK);
+    for (int i = 0; i < 2000; i++)
+        assert_int_equal(drop(p, take(p, 100, 0, 0), 0), ONUMA_OK);
+    p->source.limit = stats(p).reserved_bytes;
+    void *narrow = take(p, 5 * MIB, 0, 0);
+    assert_ptr_equal(narrow, wide);
+    assert_int_equal(drop(p, narrow, 0), ONUMA_OK);
+    p->source.limit = 0;
+    narrow = take(p, 5 * MIB, 0, 0);
+    assert_int_equal(stats(p).segment_alloc_count, 4);
+    check(p);
+    assert_int_equal(drop(p, narrow, 0), ONUMA_OK);
 }
 
 static void test_segments_misaligned(void **state) {
@@ -317,13 +387,13 @@ static void test_segments_sizes_given(void **state) {
 /* Where a whole shared segment does not fit under the limit, one of just the needed size may. */
 static void test_segments_under_a_limit(void **state) {
     pool *p = *state;
-    p->source.limit = 10 * MIB;
+    p->source.limit = 3 * MIB;
     void *out, *block = take(p, 2 * MIB, 0, 0);
     assert_int_equal(stats(p).reserved_bytes, 2 * MIB);
-    assert_int_equal(try_take(p, 9 * MIB, 0, 0, &out), ONUMA_ERROR_LIMIT);
+    assert_int_equal(try_take(p, 5 * MIB / 2, 0, 0, &out), ONUMA_ERROR_LIMIT);
     check(p);
     assert_int_equal(drop(p, block, 0), ONUMA_OK);
-    block = take(p, 9 * MIB, 0, 0); /* the empty one makes room */
+    block = take(p, 5 * MIB / 2, 0, 0); /* the empty one makes room */
     assert_int_equal(drop(p, block, 0), ONUMA_OK);
 }
 
@@ -381,6 +451,40 @@ static void test_statistics(void **state) {
     assert_int_equal(stats(p).reserved_bytes_peak, stats(p).reserved_bytes);
 }
 
+/* What lies in trays is dead to everybody, is counted as free, and comes back with the caches. */
+static void test_trays(void **state) {
+    pool *p = *state;
+    enum { BLOCKS = 40, SIZE = 112 };
+    char *blocks[BLOCKS];
+    for (size_t i = 0; i < BLOCKS; i++)
+        blocks[i] = take(p, SIZE - i % 9, 0, 0);
+    for (size_t i = 0; i < BLOCKS; i += 2) {
+        assert_int_equal(drop(p, blocks[i], 0), ONUMA_OK);
+        onuma__block found;
+        assert_int_equal(onuma__engine_find(blocks[i] + 5, &found), ONUMA_ERROR_INVALID_POINTER);
+        assert_int_equal(onuma__engine_resize(blocks[i], 100), ONUMA_ERROR_INVALID_POINTER);
+        assert_int_equal(onuma__engine_set_special(blocks[i], true), ONUMA_ERROR_INVALID_POINTER);
+        assert_int_equal(drop(p, blocks[i], 0), ONUMA_ERROR_DOUBLE_FREE);
+        assert_int_equal(drop(p, blocks[i], ONUMA__TAG_HOLD), ONUMA_ERROR_DOUBLE_FREE);
+        assert_int_equal(drop(p, blocks[i + 1] + 16, 0), ONUMA_ERROR_INVALID_POINTER);
+        check(p);
+    }
+    assert_int_equal(stats(p).in_use_blocks, BLOCKS / 2);
+    assert_int_equal(stats(p).in_use_bytes, BLOCKS / 2 * SIZE);
+    assert_int_equal(stats(p).alloc_count, BLOCKS);
+    assert_int_equal(stats(p).free_count, BLOCKS / 2);
+    void *again = take(p, SIZE, 0, 0);
+    assert_int_equal(stats(p).alloc_count, BLOCKS + 1);
+    assert_int_equal(drop(p, again, 0), ONUMA_OK);
+    for (size_t i = 1; i < BLOCKS; i += 2)
+        assert_int_equal(drop(p, blocks[i], 0), ONUMA_OK);
+    assert_true(onuma__engine_take_caches(p->engine));
+    check(p);
+    onuma__engine_trim(p->engine, 0);
+    assert_int_equal(stats(p).reserved_bytes, 0);
+    assert_int_equal(stats(p).in_use_blocks, 0);
+}
+
 static void test_exact_peaks(void **state) {
     pool *p = *state;
     close_pool(p);
@@ -431,11 +535,14 @@ int main(void) {
         SEGMENTS(test_many_tags),
         RANGE(test_range_commits_what_it_uses),
         RANGE(test_range_is_as_long_as_addresses_allow),
+        RANGE(test_range_is_as_long_as_the_source_likes),
         RANGE(test_range_high_addresses),
         RANGE(test_large_alignment),
         SEGMENTS(test_large_alignment),
         SEGMENTS(test_segments_by_size),
         SEGMENTS(test_segments_are_dropped_at_a_miss),
+        SEGMENTS(test_segments_are_broken_up_last),
+        SEGMENTS(test_segments_are_kept_whole),
         SEGMENTS(test_segments_misaligned),
         SEGMENTS(test_segments_sizes_given),
         SEGMENTS(test_segments_under_a_limit),
@@ -443,6 +550,8 @@ int main(void) {
         SEGMENTS(test_source_fails),
         RANGE(test_statistics),
         SEGMENTS(test_statistics),
+        RANGE(test_trays),
+        SEGMENTS(test_trays),
         RANGE(test_exact_peaks),
         SEGMENTS(test_exact_peaks),
         RANGE(test_cache_bound),

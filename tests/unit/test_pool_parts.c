@@ -147,7 +147,7 @@ static void test_classes(void **state) {
             assert_true(slab % size * 25 <= slab); /* at most 4 % lost at the end */
         }
         for (size_t size = 1; size <= ONUMA__SMALL_MAX; size++) {
-            const unsigned c = onuma__class_of(&classes, size);
+            const unsigned c = onuma__class_of(classes.shift, size);
             const size_t slot = onuma__class_size(&classes, c);
             assert_true(slot >= size);
             if (c > 0) assert_true(onuma__class_size(&classes, c - 1) < size);
@@ -171,6 +171,10 @@ static void test_classes(void **state) {
 
 enum { NODES = 400 };
 
+static onuma__node free_node(onuma__segment *segment, uintptr_t base, size_t size) {
+    return (onuma__node){.segment = segment, .base = base, .size = size, .stretch_base = base, .stretch_size = size};
+}
+
 /* A free node that would fit best, by looking at all: the tightest, then the lowest. */
 static const onuma__node *naive_best(const onuma__node *nodes, const bool *in, size_t size) {
     const onuma__node *best = NULL;
@@ -191,9 +195,7 @@ static void test_index_against_best_fit(void **state) {
     bool in[NODES] = {false};
     double asked = 0, given = 0, best_given = 0;
     for (size_t i = 0; i < NODES; i++) {
-        nodes[i].segment = &segment;
-        nodes[i].base = (i + 1) << 40;
-        nodes[i].size = (1 + draw((uint64_t)1 << draw(20))) * ONUMA__UNIT;
+        nodes[i] = free_node(&segment, (i + 1) << 40, (1 + draw((uint64_t)1 << draw(20))) * ONUMA__UNIT);
     }
     for (int round = 0; round < 20000; round++) {
         onuma__node *node = &nodes[draw(NODES)];
@@ -230,10 +232,10 @@ static void test_index_aligned(void **state) {
     memset(&segment, 0, sizeof segment);
     /* Many that are large enough but lie badly, and one that must be found above them. */
     for (size_t i = 0; i < 200; i++) {
-        nodes[i] = (onuma__node){.segment = &segment, .base = ((i + 1) << 30) + ONUMA__UNIT, .size = 64 * ONUMA__UNIT};
+        nodes[i] = free_node(&segment, ((uint64_t)(i + 1) << 30) + ONUMA__UNIT, 64 * ONUMA__UNIT);
         onuma__index_insert(index, &nodes[i]);
     }
-    nodes[200] = (onuma__node){.segment = &segment, .base = ((uint64_t)1 << 45) + ONUMA__UNIT, .size = (size_t)1 << 31};
+    nodes[200] = free_node(&segment, ((uint64_t)1 << 45) + ONUMA__UNIT, (size_t)1 << 31);
     onuma__index_insert(index, &nodes[200]);
     onuma__fit fit = {.size = 64 * ONUMA__UNIT, .align = (size_t)1 << 30};
     onuma__fit_search(&fit, index);

@@ -73,7 +73,7 @@ static void test_growing_at_once(void **state) {
         check(p);
     }
     assert_int_equal(atomic_load(&faults), 0);
-    /* One 4 MiB and one 64 MiB segment do for all that share, however many missed at once. */
+    /* One segment of 4 MiB and one of 8 MiB do for all that share, however many missed at once. */
     if (p->desc.mode == ONUMA_SOURCE_SEGMENTS) assert_true(p->source.acquires <= 2 + 8);
     onuma__engine_trim(p->engine, 0);
     assert_int_equal(stats(p).reserved_bytes, 0);
@@ -217,6 +217,11 @@ static void race(pool *p, size_t size, onuma__tag block_tag, const onuma__tag *t
     for (int i = 1; i < RACERS; i++)
         join(threads[i]);
     assert_int_equal(atomic_load(&faults), 0);
+    size_t freed = 0;
+    for (int i = 0; i < RACERS; i++)
+        freed += racers[i].freed;
+    assert_int_equal(freed, count); /* each by one of them, the others were refused */
+    assert_int_equal(stats(p).in_use_blocks, 0);
     onuma__engine_take_caches(p->engine);
     check(p);
     assert_int_equal(stats(p).in_use_blocks, 0);

@@ -471,6 +471,49 @@ static void a_failed_map_leaves_no_hold_and_a_failed_unmap_leaves_it(void **stat
     assert_int_equal(use(q, p, READ), ONUMA_OK);
 }
 
+static void a_map_stays_under_a_writer(void **state) {
+    fixture *f = *state;
+    needs_mapping(f);
+    void *p = take(f, BLOCK, NULL);
+    assert_int_equal(acquire(p, WRITE, 0), ONUMA_OK);
+    assert_int_equal(acquire(p, READ, 0), ONUMA_OK);
+    assert_int_equal(acquire(p, BOTH, 0), ONUMA_OK);
+    assert_int_equal(fake.mapped_mode, WRITE); /* which covers reading */
+    assert_int_equal(fake.maps, 1);
+    assert_int_equal(fake.unmaps, 0);
+    assert_int_equal(release(p, WRITE), ONUMA_OK);
+    assert_int_equal(fake.unmaps, 0);
+    assert_int_equal(release(p, BOTH), ONUMA_OK);
+    assert_int_equal(fake.mapped_mode, READ);
+    assert_int_equal(release(p, READ), ONUMA_OK);
+    assert_int_equal(fake.mapped_mode, 0);
+}
+
+/* Unmapped, and then the driver refuses to map: who holds the block already loses nothing by it. */
+static void a_change_of_maps_that_fails_harms_no_holder(void **state) {
+    fixture *f = *state;
+    needs_mapping(f);
+    onuma__queue *q = wrap(f, &f->a, ONUMA_QUEUE_IN_ORDER);
+    void *p = take(f, BLOCK, NULL);
+    assert_int_equal(acquire(p, READ, 0), ONUMA_OK);
+    atomic_store(&fake.map, ONUMA_ERROR_OUT_OF_MEMORY);
+    assert_int_equal(acquire(p, WRITE, 0), ONUMA_ERROR_OUT_OF_MEMORY);
+    assert_int_equal(use(q, p, WRITE), ONUMA_ERROR_CONFLICT); /* the reader's hold is there */
+    assert_int_equal(acquire(p, READ, 0), ONUMA_ERROR_OUT_OF_MEMORY);
+    atomic_store(&fake.map, ONUMA_OK);
+    assert_int_equal(acquire(p, READ, 0), ONUMA_OK); /* maps it again */
+    assert_int_equal(fake.mapped_mode, READ);
+    assert_int_equal(acquire(p, WRITE, 0), ONUMA_OK);
+    atomic_store(&fake.map, ONUMA_ERROR_OUT_OF_MEMORY);
+    assert_int_equal(release(p, WRITE), ONUMA_OK); /* its bytes are with the device */
+    assert_int_equal(fake.mapped_mode, 0);
+    assert_int_equal(use(q, p, READ), ONUMA_OK);
+    assert_int_equal(release(p, READ), ONUMA_OK);
+    assert_int_equal(release(p, READ), ONUMA_OK);
+    assert_int_equal(release(p, READ), ONUMA_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(fake.maps, fake.unmaps);
+}
+
 static void one_segment_may_need_mapping_on_a_coherent_device(void **state) {
     fixture *f = *state;
     void *p = take(f, BLOCK, NULL);
@@ -533,6 +576,60 @@ static void a_conflicting_use_is_reported_with_both_sides(void **state) {
     assert_int_equal(f->lines[0], 0);
 }
 
+static void expect_hazard(fixture *f, bool expected) {
+    assert_int_equal(strstr(f->lines, "hazard: queue") != NULL, expected);
+    f->lines[0] = 0;
+}
+
+static void submit_use(onuma__queue *queue, void *p, onuma_access mode) {
+    assert_int_equal(use(queue, p, mode), ONUMA_OK);
+    submit((onuma_host_timeline *)(uintptr_t)queue->native);
+    assert_int_equal(onuma__sync_submitted(queue, NULL), ONUMA_OK);
+}
+
+/* Only what is announced can be known to be ordered. */
+static void queues_in_each_others_way_are_reported(void **state) {
+    fixture *f = *state;
+    onuma__queue *q = wrap(f, &f->a, ONUMA_QUEUE_IN_ORDER), *other = wrap(f, &f->b, ONUMA_QUEUE_IN_ORDER);
+    void *p = take(f, BLOCK, NULL);
+    submit_use(q, p, WRITE);
+    submit_use(q, p, WRITE); /* in order by itself */
+    expect_hazard(f, false);
+    assert_int_equal(use(other, p, READ), ONUMA_OK);
+    assert_non_null(strstr(f->lines, "announces reading block"));
+    assert_non_null(strstr(f->lines, "is still writing it"));
+    expect_hazard(f, true);
+    complete(&f->a);
+    complete(&f->b);
+    submit_use(other, p, WRITE); /* q's work is done, as is found by asking */
+    expect_hazard(f, false);
+}
+
+static void no_hazard_where_queues_are_ordered(void **state) {
+    fixture *f = *state;
+    static onuma_host_timeline c; /* looked at until the engine is gone, after this */
+    onuma__queue *q = wrap(f, &f->a, ONUMA_QUEUE_IN_ORDER), *other = wrap(f, &f->b, ONUMA_QUEUE_UNORDERED);
+    onuma__queue *third = wrap(f, &c, ONUMA_QUEUE_IN_ORDER);
+    onuma_native_event event = event_at(1);
+    void *p = take(f, BLOCK, NULL);
+    submit_use(q, p, READ);
+    submit_use(other, p, READ); /* readers need no order */
+    expect_hazard(f, false);
+    assert_int_equal(onuma__queue_wait(other, q, &event), ONUMA_OK); /* made by the program */
+    submit_use(other, p, WRITE);
+    expect_hazard(f, true);                                            /* with its own reading: it is unordered */
+    assert_int_equal(onuma__queue_wait(third, other, NULL), ONUMA_OK); /* by the library, and after q by that */
+    submit_use(third, p, WRITE);
+    expect_hazard(f, false);
+    submit_use(q, p, WRITE); /* the other way round nothing is ordered */
+    expect_hazard(f, true);
+    drop(third);
+    complete(&f->a);
+    complete(&f->b);
+    complete(&c);
+    onuma__queues_tidy();
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, sync_set_up, sync_tear_down)
     const struct CMUnitTest tests[] = {
@@ -561,10 +658,14 @@ int main(void) {
         TEST(memory_is_mapped_by_the_first_and_unmapped_by_the_last),
         TEST(a_map_widens_for_a_writer_and_narrows_after_the_last),
         TEST(a_failed_map_leaves_no_hold_and_a_failed_unmap_leaves_it),
+        TEST(a_map_stays_under_a_writer),
+        TEST(a_change_of_maps_that_fails_harms_no_holder),
         TEST(one_segment_may_need_mapping_on_a_coherent_device),
         TEST(mapping_goes_through_the_blocks_own_handle),
         TEST(freeing_a_held_block_ends_the_hold_and_is_a_hazard),
         TEST(a_conflicting_use_is_reported_with_both_sides),
+        TEST(queues_in_each_others_way_are_reported),
+        TEST(no_hazard_where_queues_are_ordered),
     };
     return cmocka_run_group_tests_name("sync_access", tests, NULL, NULL);
 }

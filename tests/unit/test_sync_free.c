@@ -314,6 +314,57 @@ static void one_queue_waits_for_another_on_the_device(void **state) {
     atomic_store(&fake.record, ONUMA_OK);
 }
 
+typedef struct step {
+    onuma_host_timeline *timeline;
+    _Atomic uint32_t calls;
+    uint32_t useless; /* calls after which the queue has got no further */
+} step;
+
+static void bring_on(void *user) {
+    step *s = user;
+    if (atomic_fetch_add(&s->calls, 1) >= s->useless) complete(s->timeline);
+}
+
+static onuma__queue *wrap_with_wait(fixture *f, step *s, onuma_queue_order order) {
+    onuma_queue_desc desc = ONUMA_QUEUE_DESC_INIT;
+    onuma__queue *queue = NULL;
+    desc.order = order;
+    desc.wait = bring_on;
+    desc.user = s;
+    assert_int_equal(onuma__queue_wrap(f->device, ONUMA_API_HOST, (uint64_t)(uintptr_t)s->timeline, &desc, &queue),
+                     ONUMA_OK);
+    return queue;
+}
+
+static void the_program_is_asked_to_bring_its_queues_on(void **state) {
+    fixture *f = *state;
+    step a = {.timeline = &f->a, .useless = 2}, b = {.timeline = &f->b, .useless = 2};
+    onuma__queue *in_order = wrap_with_wait(f, &a, ONUMA_QUEUE_IN_ORDER);
+    onuma__queue *unordered = wrap_with_wait(f, &b, ONUMA_QUEUE_UNORDERED);
+    /* Nobody else completes anything, so each wait ends by the function alone. */
+    void *tagged = take(f, BLOCK, in_order), *parked = take(f, BLOCK, unordered);
+    submit(&f->a);
+    submit(&f->b);
+    assert_int_equal(onuma__sync_free(tagged, in_order), ONUMA_OK);
+    poll_gives(f, false);
+    assert_int_equal(a.calls + b.calls, 0); /* a poll is no wait */
+    assert_true(onuma__sync_wait(f->engine, ONUMA_TIMEOUT_INFINITE));
+    assert_int_equal(a.calls, 3);
+    assert_int_equal(onuma__sync_free(parked, unordered), ONUMA_OK);
+    assert_true(onuma__sync_wait(f->engine, ONUMA_TIMEOUT_INFINITE));
+    assert_int_equal(b.calls, 3);
+
+    void *used = take(f, BLOCK, NULL);
+    assert_int_equal(use(unordered, used, ONUMA_ACCESS_WRITE), ONUMA_OK);
+    submit(&f->b);
+    assert_int_equal(onuma__sync_submitted(unordered, NULL), ONUMA_OK);
+    assert_int_equal(onuma__sync_host_acquire(used, 1, ONUMA_ACCESS_READ, 0), ONUMA_ERROR_TIMEOUT);
+    assert_int_equal(b.calls, 3);
+    b.useless = 5;
+    assert_int_equal(onuma__sync_host_acquire(used, 1, ONUMA_ACCESS_READ, ONUMA_TIMEOUT_INFINITE), ONUMA_OK);
+    assert_int_equal(b.calls, 6);
+}
+
 /* --------------------------------------------------------------------- failures */
 
 static void a_marker_that_cannot_be_recorded_is_tried_again(void **state) {
@@ -409,6 +460,30 @@ static void wait_returns_when_something_comes_free(void **state) {
     assert_true(onuma__sync_wait(f->engine, ONUMA_TIMEOUT_INFINITE));
     join(worker);
     assert_true(serves(f, BLOCK, NULL, p));
+}
+
+/* The program may take its queue away once that is released and done, whatever has not been asked about by then. */
+static void a_queue_that_is_released_and_done_is_not_asked_again(void **state) {
+    fixture *f = *state;
+    static onuma_host_timeline own;
+    onuma__queue *q = wrap(f, &own, ONUMA_QUEUE_IN_ORDER);
+    void *freed = take(f, BLOCK, NULL), *kept = take(f, BLOCK, NULL), *of_queue = take(f, BLOCK, q);
+    assert_int_equal(use(q, freed, ONUMA_ACCESS_WRITE), ONUMA_OK);
+    assert_int_equal(use(q, kept, ONUMA_ACCESS_WRITE), ONUMA_OK);
+    submit(&own);
+    const onuma_native_event event = event_at(1);
+    assert_int_equal(onuma__sync_submitted(q, &event), ONUMA_OK);
+    assert_int_equal(onuma__sync_free(freed, NULL), ONUMA_OK);
+    assert_int_equal(onuma__sync_free(of_queue, q), ONUMA_OK);
+    poll_gives(f, false);
+    complete(&own);
+    drop(q);
+    atomic_store(&own.completed, 0); /* who still asks is told the wrong thing */
+    assert_int_equal(onuma__sync_host_acquire(kept, BLOCK, ONUMA_ACCESS_READ, 0), ONUMA_OK);
+    assert_int_equal(onuma__sync_host_release(kept, BLOCK, ONUMA_ACCESS_READ), ONUMA_OK);
+    poll_gives(f, true);
+    assert_int_equal(onuma__sync_pending(f->engine), 0);
+    assert_true(serves(f, BLOCK, NULL, freed));
 }
 
 static void an_engine_is_in_use_until_all_its_queues_have_passed(void **state) {
@@ -526,11 +601,13 @@ int main(void) {
         TEST(release_seals_what_nobody_can_seal_any_more),
         TEST(native_calls_on_a_queue_are_inside_its_lock_functions),
         TEST(one_queue_waits_for_another_on_the_device),
+        TEST(the_program_is_asked_to_bring_its_queues_on),
         TEST(a_marker_that_cannot_be_recorded_is_tried_again),
         TEST(a_poll_that_fails_once_is_followed_by_a_marker_behind_the_failure),
         TEST(what_waits_for_a_queue_that_keeps_failing_is_never_reused),
         TEST(a_lost_device_keeps_its_memory_and_is_not_asked_again),
         TEST(wait_returns_when_something_comes_free),
+        TEST(a_queue_that_is_released_and_done_is_not_asked_again),
         TEST(an_engine_is_in_use_until_all_its_queues_have_passed),
         TEST(an_engine_with_an_unsealed_use_is_in_use),
         TEST(an_import_is_retired_once_no_queue_uses_it),

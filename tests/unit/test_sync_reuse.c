@@ -147,6 +147,120 @@ static void a_view_goes_with_a_block_reused_at_once_where_the_driver_counts(void
     assert_int_equal(fake.views_released, 1);
 }
 
+/* ------------------------------------------------------------ the CPU's first access */
+
+static onuma_result first_access(void *p) {
+    const onuma_result r = onuma__sync_host_acquire(p, 1, ONUMA_ACCESS_WRITE, 0);
+    if (r == ONUMA_OK) assert_int_equal(onuma__sync_host_release(p, 1, ONUMA_ACCESS_WRITE), ONUMA_OK);
+    return r;
+}
+
+/* Small blocks, large ones that threads keep, and ones too large for that. */
+static const size_t sizes[] = {200, BLOCK, (size_t)3 << 20};
+
+static void fresh_memory_is_the_cpus_at_once(void **state) {
+    fixture *f = *state;
+    onuma__queue *q = wrap(f, &f->a, ONUMA_QUEUE_IN_ORDER);
+    submit(&f->a);
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(first_access(take(f, sizes[i], q)), ONUMA_OK);
+        assert_int_equal(fake.records + fake.polls, 0);
+    }
+}
+
+static void recycled_memory_is_the_cpus_when_its_queue_has_passed(void **state) {
+    fixture *f = *state;
+    onuma__queue *q = wrap(f, &f->a, ONUMA_QUEUE_IN_ORDER);
+    for (size_t i = 0; i < 3; i++) {
+        void *p = take(f, sizes[i], q);
+        submit(&f->a);
+        assert_int_equal(onuma__sync_free(p, q), ONUMA_OK);
+        assert_ptr_equal(take(f, sizes[i], q), p);
+        assert_int_equal(first_access(p), ONUMA_ERROR_TIMEOUT);
+        complete(&f->a);
+        assert_int_equal(first_access(p), ONUMA_OK);
+    }
+}
+
+static void memory_that_has_passed_is_fresh_again(void **state) {
+    fixture *f = *state;
+    onuma__queue *q = wrap(f, &f->a, ONUMA_QUEUE_IN_ORDER);
+    for (size_t i = 1; i < 3; i++) {
+        void *p = take(f, sizes[i], q);
+        submit(&f->a);
+        assert_int_equal(onuma__sync_free(p, q), ONUMA_OK);
+        complete(&f->a);
+        poll_gives(f, true);
+        submit(&f->a);
+        assert_ptr_equal(take(f, sizes[i], q), p);
+        assert_int_equal(first_access(p), ONUMA_OK);
+    }
+}
+
+static void memory_that_a_block_grew_by_counts(void **state) {
+    fixture *f = *state;
+    onuma__queue *q = wrap(f, &f->a, ONUMA_QUEUE_IN_ORDER);
+    char *p = take(f, (size_t)2 << 20, q), *next = take(f, (size_t)2 << 20, q);
+    submit(&f->a);
+    char *low = p < next ? p : next, *high = p < next ? next : p;
+    assert_ptr_equal(low + ((size_t)2 << 20), high);
+    assert_int_equal(onuma__sync_free(high, q), ONUMA_OK);
+    assert_int_equal(onuma__engine_resize(low, (size_t)3 << 20), ONUMA_OK);
+    assert_int_equal(first_access(low), ONUMA_ERROR_TIMEOUT);
+    complete(&f->a);
+    assert_int_equal(first_access(low), ONUMA_OK);
+}
+
+/* -------------------------------------------------------------------------- markers */
+
+/* As a pool does: asks the queues before it grows. */
+static void *take_asking(fixture *f, size_t size, onuma__queue *queue) {
+    void *out = NULL;
+    onuma__tag tag = queue ? queue->tag : 0;
+    if (onuma__engine_alloc(f->engine, size, 0, tag, &out) == ONUMA_OK) return out;
+    (void)onuma__sync_poll(f->engine);
+    if (onuma__engine_alloc(f->engine, size, 0, tag, &out) == ONUMA_OK) return out;
+    return take(f, size, queue);
+}
+
+/*
+ * A training loop: in each step activations come and go on the queue that computes; batches are made by the CPU, handed
+ * to the queue that copies, and freed on it; and gradients wander from one queue to the other. The queues lag a step.
+ */
+static void a_training_loop_takes_few_markers(void **state) {
+    fixture *f = *state;
+    onuma__queue *compute = wrap(f, &f->a, ONUMA_QUEUE_IN_ORDER), *copying = wrap(f, &f->b, ONUMA_QUEUE_UNORDERED);
+    uint64_t frees = 0;
+    assert_int_equal(onuma__sync_note(f->engine, compute), ONUMA_OK);
+    for (int step = 0; step < 200; step++) {
+        void *activations[60], *batches[16], *gradients[16];
+        const uint64_t before_a = atomic_load(&f->a.submitted), before_b = atomic_load(&f->b.submitted);
+        for (size_t i = 0; i < 16; i++)
+            batches[i] = take_asking(f, 3000 + 500 * i, NULL);
+        for (size_t i = 0; i < 60; i++) {
+            activations[i] = take_asking(f, (size_t)1000 << (i % 8), compute);
+            submit(&f->a);
+        }
+        submit(&f->b);
+        for (size_t i = 0; i < 16; i++, frees++)
+            assert_int_equal(onuma__sync_free(batches[i], copying), ONUMA_OK);
+        for (size_t i = 0; i < 16; i++)
+            gradients[i] = take_asking(f, (size_t)1000 << (i % 8), compute);
+        for (size_t i = 60; i-- > 0; frees++)
+            assert_int_equal(onuma__sync_free(activations[i], compute), ONUMA_OK);
+        submit(&f->b);
+        for (size_t i = 0; i < 16; i++, frees++)
+            assert_int_equal(onuma__sync_free(gradients[i], copying), ONUMA_OK);
+        atomic_store(&f->a.completed, before_a);
+        atomic_store(&f->b.completed, before_b);
+    }
+    print_message("%u markers for %u frees\n", (unsigned)fake.records, (unsigned)frees);
+    assert_true(fake.records > 0);
+    assert_true(frees >= 32 * (uint64_t)fake.records);
+    complete(&f->a);
+    complete(&f->b);
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, sync_set_up, sync_tear_down)
     const struct CMUnitTest tests[] = {
@@ -157,6 +271,11 @@ int main(void) {
         TEST(an_acquired_block_is_its_queues_again_at_once),
         TEST(an_announced_block_is_its_queues_again_at_once),
         TEST(an_unsealed_use_of_the_freeing_thread_counts_as_submitted),
+        TEST(a_training_loop_takes_few_markers),
+        TEST(fresh_memory_is_the_cpus_at_once),
+        TEST(recycled_memory_is_the_cpus_when_its_queue_has_passed),
+        TEST(memory_that_has_passed_is_fresh_again),
+        TEST(memory_that_a_block_grew_by_counts),
         TEST(another_queues_use_is_waited_for),
         TEST(an_unsealed_use_of_another_thread_is_waited_for),
         TEST(a_view_goes_with_a_block_reused_at_once_where_the_driver_counts),

@@ -14,7 +14,9 @@ onuma_result onuma__cl_backing_create(const onuma_backend_device *device, void *
 void onuma__cl_backing_discard(onuma__cl_backing *backing);
 /* `memory` lies over it from now on. */
 onuma_result onuma__cl_backing_attach(const onuma_backend_device *device, onuma__cl_backing *backing, cl_mem memory);
-/* We have released the cl_mem: the pages go as soon as the driver is done with them. */
-void onuma__cl_backing_release(const onuma_backend_device *device, onuma__cl_backing *backing);
+/* Releases the cl_mem; the pages go as soon as the driver is done with them. */
+void onuma__cl_backing_release(onuma_backend_device *device, onuma__cl_backing *backing);
+/* Look again at cl_mems of drivers that do not say when they are done; before the device closes at the latest. */
+void onuma__cl_backing_sweep(onuma_backend_device *device);
 
 #endif

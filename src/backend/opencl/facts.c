@@ -46,9 +46,21 @@ static void platform_text(const onuma__cl *cl, cl_platform_id platform, cl_platf
     free(text);
 }
 
-/* A number of `size` bytes; left at what it is, and false, if the driver does not know the question. */
-static bool device_number(const onuma__cl *cl, cl_device_id device, cl_device_info what, void *value, size_t size) {
-    return cl->clGetDeviceInfo(device, what, size, value, NULL) == CL_SUCCESS;
+/*
+ * What a driver does not know it answers with CL_INVALID_VALUE, and the device is then taken to have it not. Other
+ * failures are remembered: a device is not to be used as one that it may not be.
+ */
+typedef struct questions {
+    const onuma__cl *cl;
+    cl_device_id device;
+    cl_int failed; /* the first such code */
+} questions;
+
+/* A number of `size` bytes; left at what it is, and false, if there is no answer. */
+static bool device_number(questions *q, cl_device_info what, void *value, size_t size) {
+    const cl_int code = q->cl->clGetDeviceInfo(q->device, what, size, value, NULL);
+    if (code != CL_SUCCESS && code != CL_INVALID_VALUE && q->failed == CL_SUCCESS) q->failed = code;
+    return code == CL_SUCCESS;
 }
 
 /* A whole word of the space-separated list. */
@@ -73,61 +85,83 @@ static void *extension_function(const onuma_backend_instance *instance, cl_platf
  * the pages from under a kernel that works on its neighbour: host allocations, which stay put, serve there instead.
  * A device with unified memory has nothing to migrate.
  */
-static bool find_usm(const onuma_backend_instance *instance, const char *extensions, onuma__cl_facts *f) {
+static bool find_usm(const onuma_backend_instance *instance, const char *extensions, questions *q, onuma__cl_facts *f) {
     if (!has_word(extensions, "cl_intel_unified_shared_memory")) return false;
     cl_device_unified_shared_memory_capabilities_intel shared = 0, host = 0;
-    device_number(&instance->cl, f->device, CL_DEVICE_SINGLE_DEVICE_SHARED_MEM_CAPABILITIES_INTEL, &shared,
-                  sizeof shared);
-    device_number(&instance->cl, f->device, CL_DEVICE_HOST_MEM_CAPABILITIES_INTEL, &host, sizeof host);
+    device_number(q, CL_DEVICE_SINGLE_DEVICE_SHARED_MEM_CAPABILITIES_INTEL, &shared, sizeof shared);
+    device_number(q, CL_DEVICE_HOST_MEM_CAPABILITIES_INTEL, &host, sizeof host);
     void *shared_alloc = extension_function(instance, f->platform, "clSharedMemAllocINTEL");
     void *host_alloc = extension_function(instance, f->platform, "clHostMemAllocINTEL");
     void *usm_free = extension_function(instance, f->platform, "clMemFreeINTEL");
+    void *set_pointer = extension_function(instance, f->platform, "clSetKernelArgMemPointerINTEL");
     const bool shared_works = (shared & CL_UNIFIED_SHARED_MEMORY_ACCESS_INTEL) != 0 && shared_alloc != NULL &&
                               (f->unified || (shared & CL_UNIFIED_SHARED_MEMORY_CONCURRENT_ACCESS_INTEL) != 0);
     f->host_usm = (host & CL_UNIFIED_SHARED_MEMORY_ACCESS_INTEL) != 0 && host_alloc != NULL;
     f->shared_is_host = !shared_works;
-    if (usm_free == NULL || (!shared_works && !f->host_usm)) return false;
+    if (usm_free == NULL || set_pointer == NULL || (!shared_works && !f->host_usm)) return false;
     memcpy(&f->shared_alloc, &shared_alloc, sizeof shared_alloc);
     memcpy(&f->host_alloc, &host_alloc, sizeof host_alloc);
     memcpy(&f->usm_free, &usm_free, sizeof usm_free);
+    memcpy(&f->set_pointer, &set_pointer, sizeof set_pointer);
     return true;
 }
 
 /* Asked only of devices of version 2.0 and later: loaders have these functions for older ones too, with nothing behind. */
-static cl_device_svm_capabilities find_svm(const onuma_backend_instance *instance, const onuma__cl_facts *f) {
-    const onuma__cl *cl = &instance->cl;
+static cl_device_svm_capabilities find_svm(questions *q) {
+    const onuma__cl *cl = q->cl;
     cl_device_svm_capabilities svm = 0;
-    if (cl->clSVMAlloc == NULL || cl->clSVMFree == NULL || cl->clEnqueueSVMMap == NULL || cl->clEnqueueSVMUnmap == NULL)
+    if (cl->clSVMAlloc == NULL || cl->clSVMFree == NULL || cl->clEnqueueSVMMap == NULL ||
+        cl->clEnqueueSVMUnmap == NULL || cl->clSetKernelArgSVMPointer == NULL)
         return 0;
-    device_number(cl, f->device, CL_DEVICE_SVM_CAPABILITIES, &svm, sizeof svm);
+    device_number(q, CL_DEVICE_SVM_CAPABILITIES, &svm, sizeof svm);
     return svm;
 }
 
-static void choose_way(const onuma_backend_instance *instance, const char *extensions, unsigned major,
-                       onuma__cl_facts *f) {
-    const cl_device_svm_capabilities svm = major >= 2 ? find_svm(instance, f) : 0;
+static void find_ways(const onuma_backend_instance *instance, const char *extensions, unsigned major, questions *q,
+                      onuma__cl_facts *f) {
+    const cl_device_svm_capabilities svm = major >= 2 ? find_svm(q) : 0;
     const bool has[ONUMA__CL_WAYS] = {
-        [ONUMA__CL_USM] = find_usm(instance, extensions, f),
+        [ONUMA__CL_USM] = find_usm(instance, extensions, q, f),
         [ONUMA__CL_SVM_FINE] = (svm & CL_DEVICE_SVM_FINE_GRAIN_BUFFER) != 0,
         [ONUMA__CL_SVM_COARSE] = (svm & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER) != 0,
         [ONUMA__CL_IMPORT] = true,
     };
     const char *forced = instance->host->config(instance->host, "opencl.share");
-    f->way = ONUMA__CL_NONE;
-    for (onuma__cl_way way = ONUMA__CL_USM; way < ONUMA__CL_WAYS && f->way == ONUMA__CL_NONE; way++)
-        if (has[way] &&
-            (forced == NULL || strcmp(forced, "auto") == 0 || strcmp(forced, onuma__cl_way_names[way]) == 0))
-            f->way = way;
-    if (f->way == ONUMA__CL_NONE)
+    const bool any = forced == NULL || strcmp(forced, "auto") == 0;
+    for (onuma__cl_way way = ONUMA__CL_USM; way < ONUMA__CL_WAYS; way++) {
+        if (!has[way]) continue;
+        f->offered |= 1u << way;
+        if (any || strcmp(forced, onuma__cl_way_names[way]) == 0) f->allowed |= 1u << way;
+    }
+    if (f->allowed == 0)
         instance->host->log(instance->host, ONUMA_LOG_WARN,
                             "device \"%s\" cannot share memory by opencl.share:%s; it has device memory only",
                             f->info.name, forced);
 }
 
+bool onuma__cl_probe_is(const onuma_backend_instance *instance, const char *value) {
+    const char *is = instance->host->config(instance->host, "opencl.probe");
+    return is != NULL && strcmp(is, value) == 0;
+}
+
+/* The driver's word, until somebody has looked. */
+static onuma__cl_verdict claimed_verdict(const onuma_backend_instance *instance, const onuma__cl_facts *f) {
+    onuma__cl_verdict claimed = {.imports = true, .notes = f->allowed == 0 ? ONUMA_SHARING_NOT_OFFERED : 0};
+    onuma__cl_way way = ONUMA__CL_USM;
+    while (way < ONUMA__CL_WAYS && (f->allowed & 1u << way) == 0)
+        way++;
+    if (way < ONUMA__CL_WAYS) claimed.way = way;
+    if (onuma__cl_probe_is(instance, "off")) {
+        claimed.proof = ONUMA_PROOF_ASSUMED;
+        snprintf(claimed.detail, sizeof claimed.detail, "not looked at: opencl.probe:off");
+    }
+    return claimed;
+}
+
 /* ---------------------------------------------------------------- the device */
 
 /* Equal texts mean the same chip, across drivers too. "" where nothing tells: the instance then counts by name. */
-static void name_chip(const onuma__cl *cl, const char *extensions, onuma__cl_facts *f) {
+static void name_chip(questions q, const char *extensions, onuma__cl_facts *f) {
     char *to = f->info.physical;
     const size_t room = sizeof f->info.physical;
     cl_uchar uuid[CL_UUID_SIZE_KHR];
@@ -136,11 +170,10 @@ static void name_chip(const onuma__cl *cl, const char *extensions, onuma__cl_fac
     if (f->info.type == ONUMA_DEVICE_CPU) {
         snprintf(to, room, "cpu"); /* as the host's: it is that very CPU */
     } else if (has_word(extensions, "cl_khr_pci_bus_info") &&
-               device_number(cl, f->device, CL_DEVICE_PCI_BUS_INFO_KHR, &pci, sizeof pci)) {
+               device_number(&q, CL_DEVICE_PCI_BUS_INFO_KHR, &pci, sizeof pci)) {
         snprintf(to, room, "pci:%04x:%02x:%02x.%x", (unsigned)pci.pci_domain, (unsigned)pci.pci_bus,
                  (unsigned)pci.pci_device, (unsigned)pci.pci_function);
-    } else if (has_word(extensions, "cl_khr_device_uuid") &&
-               device_number(cl, f->device, CL_DEVICE_UUID_KHR, uuid, sizeof uuid)) {
+    } else if (has_word(extensions, "cl_khr_device_uuid") && device_number(&q, CL_DEVICE_UUID_KHR, uuid, sizeof uuid)) {
         int length = snprintf(to, room, "uuid:");
         for (size_t i = 0; i < sizeof uuid; i++)
             length += snprintf(to + length, room - (size_t)length, "%02x", (unsigned)uuid[i]);
@@ -160,53 +193,75 @@ static size_t power_of_two_from(size_t x) {
 }
 
 /* Every block may get a sub-buffer (device memory, imports), whose origin drivers restrict; that figure is in bits. */
-static size_t alignment_of(const onuma__cl *cl, cl_device_id device) {
+static size_t alignment_of(questions *q) {
     cl_uint origin_bits = 0, line = 0;
-    device_number(cl, device, CL_DEVICE_MEM_BASE_ADDR_ALIGN, &origin_bits, sizeof origin_bits);
-    device_number(cl, device, CL_DEVICE_GLOBAL_MEM_CACHELINE_SIZE, &line, sizeof line);
+    device_number(q, CL_DEVICE_MEM_BASE_ADDR_ALIGN, &origin_bits, sizeof origin_bits);
+    device_number(q, CL_DEVICE_GLOBAL_MEM_CACHELINE_SIZE, &line, sizeof line);
     size_t alignment = 64;
     if (power_of_two_from(origin_bits / 8) > alignment) alignment = power_of_two_from(origin_bits / 8);
     if (power_of_two_from(line) > alignment) alignment = power_of_two_from(line);
     return alignment;
 }
 
-static uint32_t abilities_of(onuma__cl_way way) {
-    const bool coherent = way == ONUMA__CL_USM || way == ONUMA__CL_SVM_FINE;
-    return ONUMA_ABILITY_IMPORT | ONUMA_ABILITY_HANDLES | ONUMA_ABILITY_QUEUES | ONUMA_ABILITY_WAIT |
-           ONUMA_ABILITY_ADOPT | ONUMA_ABILITY_COUNTED | (coherent ? ONUMA_ABILITY_COHERENT : 0);
+static uint32_t abilities_of(const onuma__cl_verdict *v) {
+    const bool coherent = !v->mapped && (v->way == ONUMA__CL_USM || v->way == ONUMA__CL_SVM_FINE);
+    return ONUMA_ABILITY_HANDLES | ONUMA_ABILITY_QUEUES | ONUMA_ABILITY_WAIT | ONUMA_ABILITY_ADOPT |
+           ONUMA_ABILITY_COUNTED | (v->imports ? ONUMA_ABILITY_IMPORT : 0) | (coherent ? ONUMA_ABILITY_COHERENT : 0);
+}
+
+void onuma__cl_facts_decide(onuma__cl_facts *f, const onuma__cl_verdict *verdict) {
+    const onuma__cl_verdict *v = verdict;
+    onuma_backend_device_info *info = &f->info;
+    f->verdict = *v;
+    snprintf(info->shared_via, sizeof info->shared_via, "%s", onuma__cl_way_names[v->way]);
+    info->kinds = 1u << ONUMA_KIND_DEVICE;
+    if (v->way != ONUMA__CL_NONE) info->kinds |= 1u << ONUMA_KIND_HOST | 1u << ONUMA_KIND_SHARED;
+    info->abilities = abilities_of(v);
+    info->via = v->way == ONUMA__CL_USM                                          ? ONUMA_VIA_USM
+                : v->way == ONUMA__CL_SVM_FINE || v->way == ONUMA__CL_SVM_COARSE ? ONUMA_VIA_SVM
+                                                                                 : ONUMA_VIA_HANDLE;
+    info->max_segment = f->stated_most;
+    if (v->max_segment != 0 && (info->max_segment == 0 || v->max_segment < info->max_segment))
+        info->max_segment = v->max_segment;
+    info->proof = v->proof;
+    info->import_zero_copy = v->import_zero_copy;
+    info->sharing_notes = v->notes;
+    snprintf(info->sharing_detail, sizeof info->sharing_detail, "%s", v->detail);
 }
 
 /* Everything of `f` that follows from platform, device and extensions. */
-static void fill(const onuma_backend_instance *instance, const char *extensions, unsigned major, onuma__cl_facts *f) {
+static void fill(const onuma_backend_instance *instance, const char *extensions, unsigned major, questions *q,
+                 onuma__cl_facts *f) {
     const onuma__cl *cl = &instance->cl;
     onuma_backend_device_info *info = &f->info;
     cl_device_type type = 0;
     cl_bool unified = CL_FALSE;
     cl_ulong total = 0, largest = 0;
-    device_number(cl, f->device, CL_DEVICE_TYPE, &type, sizeof type);
-    device_number(cl, f->device, CL_DEVICE_HOST_UNIFIED_MEMORY, &unified, sizeof unified);
-    device_number(cl, f->device, CL_DEVICE_GLOBAL_MEM_SIZE, &total, sizeof total);
-    device_number(cl, f->device, CL_DEVICE_MAX_MEM_ALLOC_SIZE, &largest, sizeof largest);
+    device_number(q, CL_DEVICE_TYPE, &type, sizeof type);
+    device_number(q, CL_DEVICE_HOST_UNIFIED_MEMORY, &unified, sizeof unified);
+    device_number(q, CL_DEVICE_GLOBAL_MEM_SIZE, &total, sizeof total);
+    device_number(q, CL_DEVICE_MAX_MEM_ALLOC_SIZE, &largest, sizeof largest);
     f->unified = unified != CL_FALSE;
     info->type = type_of(type, f->unified);
     info->memory_total = total;
-    info->max_segment = largest;
-    info->alignment = alignment_of(cl, f->device);
+    info->alignment = alignment_of(q);
     info->page_size = onuma__os_abilities_get()->page_size;
 
     char platform[128];
     platform_text(cl, f->platform, CL_PLATFORM_NAME, platform, sizeof platform);
     info->simulator = strstr(platform, "Oclgrind") != NULL || strstr(info->name, "Oclgrind") != NULL;
-    name_chip(cl, extensions, f);
+    name_chip(*q, extensions, f); /* of its own: devices are good without a name */
 
-    choose_way(instance, extensions, major, f);
-    snprintf(info->shared_via, sizeof info->shared_via, "%s", onuma__cl_way_names[f->way]);
-    info->kinds = 1u << ONUMA_KIND_DEVICE;
-    if (f->way != ONUMA__CL_NONE) info->kinds |= 1u << ONUMA_KIND_HOST | 1u << ONUMA_KIND_SHARED;
-    info->abilities = abilities_of(f->way);
-    info->via = f->way == ONUMA__CL_USM                                          ? ONUMA_VIA_USM
-                : f->way == ONUMA__CL_SVM_FINE || f->way == ONUMA__CL_SVM_COARSE ? ONUMA_VIA_SVM
-                                                                                 : ONUMA_VIA_HANDLE;
+    cl_bool compiler = CL_FALSE;
+    cl_device_id parent = NULL;
+    device_number(q, CL_DEVICE_COMPILER_AVAILABLE, &compiler, sizeof compiler);
+    device_number(q, CL_DEVICE_PARENT_DEVICE, &parent, sizeof(cl_device_id));
+    f->compiles = compiler != CL_FALSE;
+    f->part = parent != NULL;
+    f->stated_most = largest;
+    find_ways(instance, extensions, major, q, f);
+    const onuma__cl_verdict claimed = claimed_verdict(instance, f);
+    onuma__cl_facts_decide(f, &claimed);
 }
 
 onuma_result onuma__cl_facts_query(const onuma_backend_instance *instance, cl_platform_id platform, cl_device_id device,
@@ -235,8 +290,12 @@ onuma_result onuma__cl_facts_query(const onuma_backend_instance *instance, cl_pl
     char platform_version[64];
     platform_text(cl, platform, CL_PLATFORM_VERSION, platform_version, sizeof platform_version);
     snprintf(f.info.driver, sizeof f.info.driver, "%s / %.50s", platform_version, driver);
-    fill(instance, extensions, major, &f);
-    *out = f;
+    questions q = {.cl = cl, .device = device};
+    fill(instance, extensions, major, &q, &f);
+    if (q.failed != CL_SUCCESS)
+        r = onuma__cl_fail(instance->host, q.failed, "clGetDeviceInfo of \"%s\"", f.info.name);
+    else
+        *out = f;
 cleanup:
     free(extensions);
     free(driver);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The OpenCL drivers of this machine, and the backend's table. */
 #include "backend/device.h"
-#include "backend/opencl/opencl.h"
+#include "backend/opencl/probe.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,6 +40,7 @@ static onuma_result add_platform(onuma_backend_instance *instance, cl_platform_i
                   onuma__cl_code_name(code), (int)code);
     for (cl_uint i = 0; code == CL_SUCCESS && i < count; i++) {
         onuma__cl_facts facts;
+        if (ids[i] == NULL) continue; /* one that was counted and not given */
         if (onuma__cl_facts_query(instance, platform, ids[i], &facts) != ONUMA_OK) {
             host->log(host, ONUMA_LOG_WARN, "an OpenCL device is left out: %s", onuma_last_error());
             continue;
@@ -67,7 +68,8 @@ static onuma_result find_devices(onuma_backend_instance *instance) {
     code = cl->clGetPlatformIDs(count, platforms, NULL);
     if (code != CL_SUCCESS) r = onuma__cl_fail(host, code, "clGetPlatformIDs");
     for (cl_uint i = 0; r == ONUMA_OK && i < count; i++)
-        r = add_platform(instance, platforms[i]);
+        if (platforms[i] != NULL) /* counted and not given: to some loaders NULL means the first, which we have */
+            r = add_platform(instance, platforms[i]);
     free(platforms);
     instance->platform_count = count;
     if (r == ONUMA_OK && instance->device_count == 0)
@@ -79,6 +81,7 @@ static onuma_result find_devices(onuma_backend_instance *instance) {
 }
 
 static void cl_close(onuma_backend_instance *instance) {
+    onuma__cl_verdicts_forget(instance);
     free(instance->devices);
     free(instance);
 }
@@ -89,11 +92,13 @@ static onuma_result cl_open(const onuma_backend_host *host, onuma_backend_instan
     instance->host = host;
     onuma_result r = onuma__cl_load(host, onuma__cl_library_names, &instance->cl);
     if (r == ONUMA_OK) r = find_devices(instance);
-    if (r == ONUMA_OK)
-        *out = instance;
-    else
+    if (r != ONUMA_OK) {
         cl_close(instance);
-    return r;
+        return r;
+    }
+    onuma__cl_verdicts_recall(instance);
+    *out = instance;
+    return ONUMA_OK;
 }
 
 static void cl_describe(onuma_backend_instance *instance, char *text, size_t size) {

@@ -7,6 +7,8 @@
 const char *const onuma__cl_library_names[] = {
 #if defined(_WIN32)
     "OpenCL.dll",
+#elif defined(__APPLE__)
+    "OpenCL", /* the framework */
 #else
     "libOpenCL.so.1", "libOpenCL.so", /* the second is all that Android and some small systems have */
 #endif

@@ -47,10 +47,20 @@
     X(REQUIRED, clGetEventInfo)                                                                                        \
     X(REQUIRED, clRetainEvent)                                                                                         \
     X(REQUIRED, clReleaseEvent)                                                                                        \
+    X(REQUIRED, clCreateProgramWithSource)                                                                             \
+    X(REQUIRED, clBuildProgram)                                                                                        \
+    X(REQUIRED, clReleaseProgram)                                                                                      \
+    X(REQUIRED, clCreateKernel)                                                                                        \
+    X(REQUIRED, clReleaseKernel)                                                                                       \
+    X(REQUIRED, clSetKernelArg)                                                                                        \
+    X(REQUIRED, clEnqueueNDRangeKernel)                                                                                \
+    X(REQUIRED, clEnqueueWriteBuffer)                                                                                  \
+    X(REQUIRED, clEnqueueReadBuffer)                                                                                   \
     X(OPTIONAL, clSVMAlloc)                                                                                            \
     X(OPTIONAL, clSVMFree)                                                                                             \
     X(OPTIONAL, clEnqueueSVMMap)                                                                                       \
-    X(OPTIONAL, clEnqueueSVMUnmap)
+    X(OPTIONAL, clEnqueueSVMUnmap)                                                                                     \
+    X(OPTIONAL, clSetKernelArgSVMPointer)
 
 typedef struct onuma__cl {
 #define ONUMA__X(need, function) __typeof__(&function) function;

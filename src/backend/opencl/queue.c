@@ -26,13 +26,14 @@ static onuma_result check_context(const onuma_backend_device *device, cl_command
     if (code == CL_SUCCESS)
         code = device->cl->clGetCommandQueueInfo(queue, CL_QUEUE_DEVICE, sizeof(cl_device_id), &id, NULL);
     if (code != CL_SUCCESS) return onuma__cl_fail(device->host, code, "clGetCommandQueueInfo");
-    if (context == device->context && id == device->facts.device) return ONUMA_OK;
-    return device->host->fail(ONUMA_ERROR_INVALID_ARGUMENT,
-                              "the cl_command_queue %p belongs to another %s than device \"%s\", whose memory it could "
-                              "not use; make it in the device's native_context, or get the device with "
-                              "onuma_device_from_queue",
-                              (void *)queue, context == device->context ? "device" : "context",
-                              device->facts.info.name);
+    if (context == device->context && onuma__cl_is_device(device->cl, device->facts.device, id)) return ONUMA_OK;
+    return device->host->fail(
+        ONUMA_ERROR_INVALID_ARGUMENT,
+        "the cl_command_queue %p is of device %p in context %p, and \"%s\" of device %p in context "
+        "%p, whose memory the queue could not use; make it there, or get its device with "
+        "onuma_device_from_queue",
+        (void *)queue, (void *)id, (void *)context, device->facts.info.name, (void *)device->facts.device,
+        (void *)device->context);
 }
 
 static onuma_result detect_order(const onuma_backend_device *device, cl_command_queue queue, onuma_queue_order *order) {
@@ -47,8 +48,8 @@ static onuma_result detect_order(const onuma_backend_device *device, cl_command_
 onuma_result onuma__cl_queue_open(onuma_backend_device *device, uint64_t native, onuma_queue_order *order,
                                   onuma_backend_queue **out) {
     cl_command_queue handle = (cl_command_queue)(uintptr_t)native;
-    if (handle == NULL) return device->host->fail(ONUMA_ERROR_INVALID_ARGUMENT, "0 is no cl_command_queue");
-    onuma_result r = check_context(device, handle);
+    onuma_result r = onuma__cl_check_handle(device->instance, handle, "cl_command_queue");
+    if (r == ONUMA_OK) r = check_context(device, handle);
     onuma_queue_order detected = *order;
     if (r == ONUMA_OK && detected == ONUMA_QUEUE_DETECT) r = detect_order(device, handle, &detected);
     if (r != ONUMA_OK) return r;

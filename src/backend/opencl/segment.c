@@ -12,11 +12,23 @@
 
 static onuma_result no_way(const onuma_backend_device *device, onuma_kind kind) {
     const onuma_backend_host *host = device->host;
-    return host->fail(ONUMA_ERROR_NOT_SUPPORTED,
-                      "device \"%s\" cannot share memory by opencl.share:%s, so it has no kind %s; use "
-                      "opencl.share:auto, or import, which every device has",
-                      device->facts.info.name, host->config(host, "opencl.share"),
-                      kind == ONUMA_KIND_HOST ? "host" : "shared");
+    const onuma__cl_facts *f = &device->facts;
+    const char *name = kind == ONUMA_KIND_HOST ? "host" : "shared";
+    if (f->allowed == 0)
+        return host->fail(ONUMA_ERROR_NOT_SUPPORTED,
+                          "device \"%s\" cannot share memory by opencl.share:%s, so it has no kind %s; use "
+                          "opencl.share:auto, or import, which every device has",
+                          f->info.name, host->config(host, "opencl.share"), name);
+    return host->fail(ONUMA_ERROR_NOT_SUPPORTED, "device \"%s\" has no kind %s: %s", f->info.name, name,
+                      f->verdict.detail);
+}
+
+/* Drivers refuse below what they state; both figures belong in the text. */
+static onuma_result refused(const onuma_backend_device *device, cl_int code, const char *what, size_t size) {
+    const onuma_backend_device_info *info = &device->facts.info;
+    return onuma__cl_fail(device->host, code,
+                          "%s of %zu bytes on \"%s\", which says that it has %llu and allows %llu at once", what, size,
+                          info->name, (unsigned long long)info->memory_total, (unsigned long long)info->max_segment);
 }
 
 /* ---------------------------------------------------- SVM and USM: pointers */
@@ -32,22 +44,18 @@ static void *usm_alloc(const onuma_backend_device *device, onuma_kind kind, size
 static onuma_result create_pointer(onuma_backend_device *device, onuma_kind kind, size_t size, onuma_segment *out) {
     const onuma__cl_facts *f = &device->facts;
     void *base;
-    if (f->way == ONUMA__CL_USM) {
+    if (f->verdict.way == ONUMA__CL_USM) {
         cl_int code = CL_SUCCESS;
         base = usm_alloc(device, kind, size, &code);
         if (base == NULL || code != CL_SUCCESS)
-            return onuma__cl_fail(device->host, code == CL_SUCCESS ? CL_MEM_OBJECT_ALLOCATION_FAILURE : code,
-                                  "allocating %zu bytes of USM on \"%s\"", size, f->info.name);
+            return refused(device, code == CL_SUCCESS ? CL_MEM_OBJECT_ALLOCATION_FAILURE : code, "allocation of USM",
+                           size);
     } else {
         cl_svm_mem_flags flags = CL_MEM_READ_WRITE;
-        if (f->way == ONUMA__CL_SVM_FINE) flags |= CL_MEM_SVM_FINE_GRAIN_BUFFER;
+        if (f->verdict.way == ONUMA__CL_SVM_FINE) flags |= CL_MEM_SVM_FINE_GRAIN_BUFFER;
         base = device->cl->clSVMAlloc(device->context, flags, size, 0);
-        if (base == NULL)
-            return device->host->fail(ONUMA_ERROR_OUT_OF_MEMORY,
-                                      "clSVMAlloc of %zu bytes on \"%s\" failed (it says that it has %llu in all and "
-                                      "allows %llu at once); free memory, or ask for less at once",
-                                      size, f->info.name, (unsigned long long)f->info.memory_total,
-                                      (unsigned long long)f->info.max_segment);
+        /* It gives no code. */
+        if (base == NULL) return refused(device, CL_MEM_OBJECT_ALLOCATION_FAILURE, "clSVMAlloc", size);
     }
     atomic_fetch_add_explicit(&device->pointers, 1, memory_order_relaxed);
     *out = (onuma_segment){.struct_size = sizeof *out,
@@ -55,17 +63,18 @@ static onuma_result create_pointer(onuma_backend_device *device, onuma_kind kind
                            .size = size,
                            .address = (uintptr_t)base,
                            .kind = kind,
-                           .needs_map = f->way == ONUMA__CL_SVM_COARSE};
+                           .needs_map = f->verdict.mapped || f->verdict.way == ONUMA__CL_SVM_COARSE};
     return ONUMA_OK;
 }
 
 static void destroy_pointer(onuma_backend_device *device, onuma_segment *segment) {
     /* Neither waits for the queues; nothing uses the memory any more, as the caller has seen by markers. */
-    if (device->facts.way == ONUMA__CL_USM)
+    if (device->facts.verdict.way == ONUMA__CL_USM)
         device->facts.usm_free(device->context, segment->base);
     else
         device->cl->clSVMFree(device->context, segment->base);
-    atomic_fetch_sub_explicit(&device->pointers, 1, memory_order_relaxed);
+    /* Release: the driver has taken it back before whoever closes the device counts it out. */
+    atomic_fetch_sub_explicit(&device->pointers, 1, memory_order_release);
 }
 
 /* ------------------------------------------------ pages under a cl_mem: handles */
@@ -73,6 +82,7 @@ static void destroy_pointer(onuma_backend_device *device, onuma_segment *segment
 /* Takes over the pages, if they are `ours`, also when it fails. */
 static onuma_result create_over_pages(onuma_backend_device *device, void *base, size_t size, bool ours, bool read_only,
                                       onuma_segment *out) {
+    onuma__cl_backing_sweep(device);
     onuma__cl_backing *backing = NULL;
     onuma_result r = onuma__cl_backing_create(device, base, size, ours, &backing);
     if (r != ONUMA_OK) return r;
@@ -81,8 +91,7 @@ static onuma_result create_over_pages(onuma_backend_device *device, void *base, 
     cl_mem memory = device->cl->clCreateBuffer(device->context, access | CL_MEM_USE_HOST_PTR, size, base, &code);
     if (code != CL_SUCCESS) {
         onuma__cl_backing_discard(backing);
-        return onuma__cl_fail(device->host, code, "clCreateBuffer over %zu bytes of host memory on \"%s\"", size,
-                              device->facts.info.name);
+        return refused(device, code, "clCreateBuffer over host memory", size);
     }
     r = onuma__cl_backing_attach(device, backing, memory);
     if (r != ONUMA_OK) {
@@ -118,6 +127,11 @@ static onuma_result create_pages(onuma_backend_device *device, onuma_kind kind, 
 onuma_result onuma__cl_import_host(onuma_backend_device *device, void *host, size_t size, bool read_only,
                                    onuma_segment *out) {
     const size_t page = device->facts.info.page_size;
+    if (!device->facts.verdict.imports)
+        return device->host->fail(ONUMA_ERROR_NOT_SUPPORTED,
+                                  "import of %zu bytes at %p: device \"%s\" does not share imported memory (%s); copy "
+                                  "it into a block instead",
+                                  size, host, device->facts.info.name, device->facts.verdict.detail);
     if (size == 0 || ((uintptr_t)host & (page - 1)) != 0 || (size & (page - 1)) != 0)
         return device->host->fail(ONUMA_ERROR_NOT_SUPPORTED,
                                   "import of %zu bytes at %p: OpenCL devices share whole pages only; align address and "
@@ -135,8 +149,7 @@ static onuma_result create_device(onuma_backend_device *device, size_t size, onu
     cl_mem memory = device->cl->clCreateBuffer(device->context, CL_MEM_READ_WRITE, size, NULL, &code);
     if (code != CL_SUCCESS) {
         onuma__os_release(name, size);
-        return onuma__cl_fail(device->host, code, "clCreateBuffer of %zu bytes on \"%s\"", size,
-                              device->facts.info.name);
+        return refused(device, code, "clCreateBuffer", size);
     }
     *out = (onuma_segment){
         .struct_size = sizeof *out, .base = name, .size = size, .handle = (uintptr_t)memory, .kind = ONUMA_KIND_DEVICE};
@@ -151,7 +164,7 @@ onuma_result onuma__cl_segment_create(onuma_backend_device *device, onuma_kind k
     if (kind == ONUMA_KIND_DEVICE) return create_device(device, size, out);
     if (kind != ONUMA_KIND_HOST && kind != ONUMA_KIND_SHARED)
         return device->host->fail(ONUMA_ERROR_NOT_SUPPORTED, "there is no kind %u of memory", (unsigned)kind);
-    switch (device->facts.way) {
+    switch (device->facts.verdict.way) {
     case ONUMA__CL_USM:
     case ONUMA__CL_SVM_FINE:
     case ONUMA__CL_SVM_COARSE:
@@ -168,9 +181,10 @@ void onuma__cl_segment_destroy(onuma_backend_device *device, onuma_segment *segm
         destroy_pointer(device, segment);
         return;
     }
-    device->cl->clReleaseMemObject((cl_mem)(uintptr_t)segment->handle);
-    if (segment->kind == ONUMA_KIND_DEVICE)
-        onuma__os_release(segment->base, segment->size); /* addresses only */
-    else
+    if (segment->kind != ONUMA_KIND_DEVICE) {
         onuma__cl_backing_release(device, segment->own);
+        return;
+    }
+    device->cl->clReleaseMemObject((cl_mem)(uintptr_t)segment->handle);
+    onuma__os_release(segment->base, segment->size); /* addresses only */
 }

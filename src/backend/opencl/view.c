@@ -36,9 +36,15 @@ void onuma__cl_view_release(onuma_backend_device *device, uint64_t handle) {
 
 /* ----------------------------------------------------------------- coherence */
 
-/* On an event, not by clFinish: Rusticl's may return too early. It flushes the queue too. */
-static onuma_result wait_and_release(const onuma_backend_device *device, cl_event event, const char *what) {
-    const cl_int code = device->cl->clWaitForEvents(1, &event);
+/*
+ * On an event, not by clFinish: Rusticl's may return too early. It flushes the queue too. A second time if the driver
+ * could not wait, for want of memory, say: the command is on its way all the same, and what it did cannot be undone.
+ * The probe waits with a bound: a driver that it does not know yet may never come back.
+ */
+static onuma_result wait_and_release(onuma_backend_device *device, cl_event event, const char *what) {
+    if (device->deadline != 0) return onuma__cl_await(device, device->map_queue, event, what);
+    cl_int code = device->cl->clWaitForEvents(1, &event);
+    if (code != CL_SUCCESS) code = device->cl->clWaitForEvents(1, &event);
     device->cl->clReleaseEvent(event);
     return code == CL_SUCCESS ? ONUMA_OK
                               : onuma__cl_fail(device->host, code, "%s on \"%s\"", what, device->facts.info.name);
@@ -56,7 +62,10 @@ static onuma_result map_pointer(onuma_backend_device *device, void *base, size_t
     if (code != CL_SUCCESS)
         return onuma__cl_fail(device->host, code, "clEnqueueSVMMap of %zu bytes at %p on \"%s\"", size, base,
                               device->facts.info.name);
-    return wait_and_release(device, event, "clEnqueueSVMMap");
+    const onuma_result r = wait_and_release(device, event, "clEnqueueSVMMap");
+    /* The driver has it as mapped. Nobody waits for this: the next command of this queue comes after it. */
+    if (r != ONUMA_OK && !device->stuck) device->cl->clEnqueueSVMUnmap(device->map_queue, base, 0, NULL, NULL);
+    return r;
 }
 
 static onuma_result unmap_pointer(onuma_backend_device *device, void *base) {
@@ -70,6 +79,12 @@ static onuma_result unmap_pointer(onuma_backend_device *device, void *base) {
 static onuma_result unmap_view(onuma_backend_device *device, cl_mem view, void *mapped) {
     cl_event event;
     const cl_int code = device->cl->clEnqueueUnmapMemObject(device->map_queue, view, mapped, 0, NULL, &event);
+    if (code == CL_INVALID_VALUE) {
+        /* Not mapped, says the driver: an unmap that failed when it was under way, and was told of, is tried again. */
+        device->host->log(device->host, ONUMA_LOG_WARN, "the driver of \"%s\" has %p unmapped already",
+                          device->facts.info.name, mapped);
+        return ONUMA_OK;
+    }
     if (code != CL_SUCCESS)
         return onuma__cl_fail(device->host, code, "clEnqueueUnmapMemObject at %p on \"%s\"", mapped,
                               device->facts.info.name);
@@ -85,9 +100,10 @@ static onuma_result map_view(onuma_backend_device *device, cl_mem view, size_t o
     if (code != CL_SUCCESS)
         return onuma__cl_fail(device->host, code, "clEnqueueMapBuffer of %zu bytes at offset %zu on \"%s\"", size,
                               offset, device->facts.info.name);
-    onuma_result r = wait_and_release(device, event, "clEnqueueMapBuffer");
-    if (r != ONUMA_OK || mapped == expected) return r;
-    (void)unmap_view(device, view, mapped);
+    const onuma_result r = wait_and_release(device, event, "clEnqueueMapBuffer");
+    if ((r == ONUMA_OK && mapped == expected) || device->stuck) return r;
+    device->cl->clEnqueueUnmapMemObject(device->map_queue, view, mapped, 0, NULL, NULL); /* as in map_pointer */
+    if (r != ONUMA_OK) return r;
     return device->host->fail(ONUMA_ERROR_INTERNAL,
                               "device \"%s\" maps memory at %p to %p: its driver works on a copy; please report it, "
                               "and use another opencl.share",

@@ -2,6 +2,8 @@
 /* Blocks: allocated, described, zeroed, resized, freed; and imports. */
 #include "api.h"
 
+#include "system.h"
+
 typedef struct fixture {
     onuma_runtime *rt;
     onuma_device *device;
@@ -170,7 +172,7 @@ static void imports_and_deletes_once(void **state) {
     onuma_import_desc desc = ONUMA_IMPORT_DESC_INIT;
     desc.deleter = api_count_deletion;
     desc.user = &d;
-    char *memory = aligned_alloc(4096, 16384);
+    char *memory = system_pages(16384);
     void *block, *second;
     assert_non_null(memory);
     memset(memory, 4, 16384);
@@ -197,7 +199,7 @@ static void imports_and_deletes_once(void **state) {
     OK(onuma_import(f->device, memory, 16384, NULL, &block)); /* the place is free again, and a deleter is optional */
     OK(onuma_free(block, NULL));
     assert_int_equal(d.calls, 1);
-    free(memory);
+    system_pages_free(memory, 16384);
 }
 
 static void import_refuses_nonsense(void **state) {
@@ -215,8 +217,41 @@ static void import_refuses_nonsense(void **state) {
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+/* Whatever it moves to, a block keeps the alignment that it was asked for with. */
+static void resizing_keeps_the_alignment(void **state) {
+    (void)state;
+    onuma_runtime *rt = api_runtime(NULL, NULL);
+    onuma_pool *pool = api_pool(api_device(rt), 0);
+    const size_t alignments[] = {64, 256, 1024, 4096, 65536, 2 << 20};
+    const size_t steps[] = {1, 100, 4096, 5000, 32768, 33000, 100000, 3 << 20};
+    enum { STEPS = sizeof steps / sizeof steps[0] };
+    for (size_t a = 0; a < sizeof alignments / sizeof alignments[0]; a++)
+        for (size_t from = 0; from < STEPS; from++)
+            for (size_t to = 0; to < STEPS; to++) {
+                void *block, *moved, *again, *in_the_way;
+                OK(onuma_alloc(pool, steps[from], alignments[a], NULL, &block));
+                api_fill(block, steps[from], 7);
+                OK(onuma_alloc(pool, 100000, 0, NULL, &in_the_way)); /* of growing in place */
+                OK(onuma_realloc(block, steps[to], NULL, &moved));
+                assert_int_equal((uintptr_t)moved % alignments[a], 0);
+                OK(onuma_realloc(moved, steps[to] * 2 + 1, NULL, &again));
+                assert_int_equal((uintptr_t)again % alignments[a], 0);
+                api_check(again, steps[from] < steps[to] ? steps[from] : steps[to], 7);
+                OK(onuma_realloc(again, 0, NULL, &moved));
+                OK(onuma_realloc(moved, steps[from], NULL, &again));
+                assert_int_equal((uintptr_t)again % alignments[a], 0);
+                OK(onuma_free(again, NULL));
+                OK(onuma_free(in_the_way, NULL));
+            }
+    OK(onuma_pool_trim(pool, 0, NULL));
+    assert_int_equal(api_stats(pool).reserved_bytes, 0);
+    OK(onuma_pool_destroy(pool));
+    onuma_runtime_destroy(rt);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(resizing_keeps_the_alignment),
         TEST(blocks_do_not_overlap),
         TEST(aligns_as_asked),
         TEST(describes_from_inside),

@@ -2,6 +2,8 @@
 /* Runtimes, backends, devices, and the sizes of public structs. */
 #include "api.h"
 
+#include "system.h"
+
 static void creates_with_and_without_a_desc(void **state) {
     (void)state;
     onuma_runtime *rt;
@@ -20,16 +22,16 @@ static void reads_the_environment_then_the_desc(void **state) {
     (void)state;
     onuma_runtime *rt;
     onuma_runtime_desc desc = ONUMA_RUNTIME_DESC_INIT;
-    setenv("OPENNUMA_CONF", "backends:none_such", 1);
+    system_set_variable("OPENNUMA_CONF", "backends:none_such");
     FAILS(INVALID_ARGUMENT, "OPENNUMA_CONF: key \"backends\" has the value \"none_such\"",
           onuma_runtime_create(NULL, &rt));
     assert_null(rt);
-    setenv("OPENNUMA_CONF", "backends:all", 1);
+    system_set_variable("OPENNUMA_CONF", "backends:all");
     desc.config = "backends:host";
     OK(onuma_runtime_create(&desc, &rt));
     assert_int_equal(onuma_device_count(rt), 1);
     onuma_runtime_destroy(rt);
-    unsetenv("OPENNUMA_CONF");
+    system_set_variable("OPENNUMA_CONF", NULL);
     desc.config = "colour:red";
     FAILS(INVALID_ARGUMENT, "no key \"colour\"", onuma_runtime_create(&desc, &rt));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Naming code addresses. */
+/* Symbols of libraries, and the names of code addresses. */
 #define _GNU_SOURCE
 #include "os/os.h"
 
@@ -7,6 +7,15 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+
+void *onuma__os_library_of_process(const char *symbol) {
+    void *process = dlopen(NULL, RTLD_NOW | RTLD_LOCAL);
+    return process && dlsym(process, symbol) ? process : NULL;
+}
+
+void *onuma__os_library_symbol(void *library, const char *name) {
+    return library ? dlsym(library, name) : NULL;
+}
 
 void onuma__os_describe_code(const void *address, char *text, size_t size) {
     Dl_info info;

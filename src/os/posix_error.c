@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * errno in words. A file of its own because strerror is not safe among threads, and strerror_r has two forms: asking
- * for POSIX and nothing more gives the same one on glibc and musl.
+ * for POSIX and nothing more gives the same one everywhere.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "os/private.h"
