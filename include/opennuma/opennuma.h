@@ -585,7 +585,8 @@ typedef struct onuma_native_event {
 ONUMA_API onuma_result onuma_queue_wait(onuma_queue *q, onuma_queue *on, const onuma_native_event *done);
 
 /**
- * Announce that work about to be submitted to q accesses a block. Errors:
+ * Announce that work about to be submitted to q accesses a block. What one
+ * thread announces of a block before it is submitted is one use. Errors:
  * CONFLICT while the host holds it in a way that does not go with it;
  * INVALID_ARGUMENT where q is another device's than the block (host queues
  * may use any that the CPU reaches), or writes what was imported read-only.

@@ -237,6 +237,13 @@ void model_used(model *m, model_block *block, unsigned queue, onuma_access mode)
     }
     block->use_count = kept;
     block->announced = true;
+    /* What one thread announces for one queue before it is submitted is one use: an acquire of the CPU seals all of it. */
+    for (size_t i = 0; i < block->use_count; i++) {
+        model_use *use = &block->uses[i];
+        if (use->queue != queue || use->until != OPEN || use->implied != OPEN) continue;
+        use->mode |= mode;
+        return;
+    }
     block->uses[block->use_count++] = (model_use){.queue = queue, .mode = mode, .until = OPEN, .implied = OPEN};
 }
 
