@@ -148,5 +148,6 @@ void contest_latency_end(contest_latencies *sums) {
     while (at > 0 && sums->fine[at - 1] <= beyond)
         beyond -= sums->fine[--at];
     const unsigned top = (unsigned)(at ? at - 1 : 0) / 8, eighth = (unsigned)(at ? at - 1 : 0) % 8;
-    sums->percentile = (double)((uint64_t)1 << top) * (1 + (eighth + 1) / 8.0);
+    const double end = (double)((uint64_t)1 << top) * (1 + (eighth + 1) / 8.0), longest = (double)sums->longest;
+    sums->percentile = end < longest ? end : longest;
 }

@@ -23,7 +23,7 @@ typedef struct contest_latencies {
     uint64_t count, longest;         /* ns; operations that did not call the source */
     uint64_t called, called_longest; /* those that did */
     uint64_t buckets[64];            /* of the first: 2^i to 2^(i+1) ns, i from 0 */
-    double percentile;               /* the 99.99th, ns: the upper end of the eighth of a doubling that it lies in */
+    double percentile; /* the 99.99th, ns: the end of the eighth of a doubling that it lies in, or the longest */
     uint64_t fine[64 * 8];
 } contest_latencies;
 
