@@ -7,7 +7,8 @@ const char *cli_proof_name(onuma_proof proof) {
 }
 
 void cli_json_sharing_notes(cJSON *device, const onuma_device_info *info) {
-    static const char *const names[] = {"not_offered", "slower", "less", "no_imports", "no_kernels", "hangs"};
+    static const char *const names[] = {"not_offered", "slower", "less",       "no_imports",
+                                        "no_kernels",  "hangs",  "small_pages"};
     cJSON *notes = cJSON_AddArrayToObject(device, "sharing_notes");
     for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
         if (info->sharing_notes & 1u << i) cli_json_append_text(notes, names[i]);

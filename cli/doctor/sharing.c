@@ -83,13 +83,10 @@ static void examine_import(findings *list, const onuma_device_info *device) {
     }
 }
 
-/* The setting host.large_pages, which then has ordinary pages and says so in the driver's name. */
 static void examine_pages(findings *list, const onuma_device_info *device) {
-    static const char none[] = "no large pages: ";
-    const char *why = strstr(device->driver, none);
-    if (device->type != ONUMA_DEVICE_HOST || !why) return;
+    if (!(device->sharing_notes & ONUMA_SHARING_SMALL_PAGES)) return;
     finding *f = tell(list, FINDING_NOTE, device);
-    finding_say(&f->lacks, "host.large_pages in OPENNUMA_CONF has no effect: %s", why + strlen(none));
+    finding_say(&f->lacks, "host.large_pages in OPENNUMA_CONF has no effect: the system gives this process none");
     finding_say(&f->remedy,
                 "let the system give this user large pages (docs/configuration.md), or take the setting out");
 }

@@ -295,7 +295,8 @@ enum {
     ONUMA_SHARING_LESS        = 1u << 2, /**< the driver refuses sizes that it states: max_block is less */
     ONUMA_SHARING_NO_IMPORTS  = 1u << 3, /**< onuma_import is refused: the program's own memory does not arrive rightly */
     ONUMA_SHARING_NO_KERNELS  = 1u << 4, /**< the driver reports success and runs nothing */
-    ONUMA_SHARING_HANGS       = 1u << 5  /**< work of the library's own on the device did not end in time */
+    ONUMA_SHARING_HANGS       = 1u << 5, /**< work of the library's own on the device did not end in time */
+    ONUMA_SHARING_SMALL_PAGES = 1u << 6  /**< host.large_pages is on and the system gives none: `driver` ends with why */
 };
 
 typedef struct onuma_device_info {

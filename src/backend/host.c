@@ -55,10 +55,12 @@ static onuma_result host_device_info(onuma_backend_device *device, onuma_backend
     if (how == &in_large_pages) out->abilities &= ~(uint32_t)ONUMA_ABILITY_RESERVE;
     if (how != &ordinary) {
         const size_t large = onuma__os_large_page_size(&why);
-        if (large != 0)
+        if (large != 0) {
             (void)snprintf(out->driver, sizeof out->driver, "system memory in pages of %zu KiB", large >> 10);
-        else
+        } else {
             (void)snprintf(out->driver, sizeof out->driver, "system memory, no large pages: %s", why);
+            out->sharing_notes = ONUMA_SHARING_SMALL_PAGES;
+        }
     }
     onuma__os_memory(&out->memory_total, &available);
     return ONUMA_OK;

@@ -223,6 +223,8 @@ class SurroundingsTest(MachineCase):
         self.put("/proc/meminfo", "MemTotal: 16000000 kB\nMemFree: 8000000 kB\nMemAvailable: 8000000 kB\nSwapTotal: 0 kB\n")
         report = self.report(OPENNUMA_CONF="host.large_pages:on")
         self.find(report, "host.large_pages in OPENNUMA_CONF has no effect", "note", "host CPU", "take the setting out")
+        host = next(device for device in report["devices"] if device["id"] == "host")
+        self.assertEqual(host["sharing_notes"], ["small_pages"])
         self.find(report, "the kernel promises no more memory than it has", "slows", "is 2", "vm.overcommit_memory=0")
         self.find(report, "huge pages are off", "slows", "[never]", "tee /sys/kernel")
         self.find(report, "there is no swap", "note", "SwapTotal")

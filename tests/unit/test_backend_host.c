@@ -196,6 +196,7 @@ static void large_pages_are_tried_where_wanted(void **state) {
     print_message("%s\n", device->info.driver);
     assert_non_null(strstr(device->info.driver, large ? "in pages of " : why));
     assert_int_equal((device->info.abilities & ONUMA_ABILITY_RESERVE) == 0, large != 0);
+    assert_int_equal(device->info.sharing_notes, large ? 0 : ONUMA_SHARING_SMALL_PAGES);
     const size_t sizes[] = {size, size + onuma__os_abilities_get()->page_size};
     for (size_t i = 0; i < 2; i++) {
         onuma_segment segment = {.struct_size = sizeof segment};
