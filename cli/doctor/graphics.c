@@ -212,7 +212,8 @@ static void say_intel(const graphics_chip *chip, finding *f, const packages *sys
                     generation);
         finding_say(&f->remedy,
                     "install intel-opencl-icd-legacy1 24.35.30872 of github.com/intel/compute-runtime/releases "
-                    "(Arch: intel-compute-runtime-legacy), or Debian 12's 22.43");
+                    "(Ubuntu from 25.10: intel-opencl-icd-legacy; Arch's AUR: intel-compute-runtime-legacy), or Debian "
+                    "12's 22.43");
     } else if (opencl->intel) {
         finding_say(&f->evidence, "Intel's driver is installed and gives no GPU; this one is of generation %u%s",
                     generation, generation == 12 ? " or later" : "");

@@ -11,7 +11,7 @@ static const packages known_systems[] = {
      "linux-modules-extra-$(uname -r)", "dpkg -S", "apt-file search"},
     {"debian", "sudo apt-get install", "ocl-icd-libopencl1", "intel-opencl-icd", "mesa-opencl-icd", "nvidia-opencl-icd",
      "rocm-opencl-icd", "pocl-opencl-icd", "", "dpkg -S", "apt-file search"},
-    {"fedora", "sudo dnf install", "ocl-icd", "intel-compute-runtime", "mesa-libOpenCL",
+    {"fedora", "sudo dnf install", "OpenCL-ICD-Loader", "intel-opencl", "mesa-libOpenCL",
      "xorg-x11-drv-nvidia-cuda (of RPM Fusion)", "rocm-opencl", "pocl", "kernel-modules", "rpm -qf", "dnf provides"},
     {"arch", "sudo pacman -S", "ocl-icd", "intel-compute-runtime", "opencl-mesa", "opencl-nvidia",
      "rocm-opencl-runtime", "pocl", "", "pacman -Qo", "pacman -F"},
