@@ -49,9 +49,9 @@ step_windows() {
     return $status
 }
 
-# The sweeps of faults over OpenCL, of the probe's on drivers with slow kernels, and of CPU and kernels in turns for many
-# rounds, take many minutes: by hand, before a release.
-sweeps='^(fault_(script|demo)_pocl|probe_(rusticl|intel))_|^(stack_(sharing|unordered)_.*|protocol)_many$'
+# The sweeps of every fault over OpenCL, and of CPU and kernels in turns for many rounds, take many minutes: by hand,
+# before a release. Samples of the same are among the tests, and every fault by one of the three ways.
+sweeps='^fault_script_pocl_svm_(fine|coarse)$|^fault_demo_pocl_|^(stack_(sharing|unordered)_.*|protocol)_many$'
 step_tests()       { run_tests release --exclude-regex "$sweeps"; }
 step_sweeps()      { build release && run_tests release --tests-regex "$sweeps"; }
 step_tests_debug() { run_tests debug --label-regex quick; }

@@ -51,7 +51,8 @@
     X(os_barrier)                                                                                                      \
     X(os_capacity)                                                                                                     \
     X(os_can_read)                                                                                                     \
-    X(os_cache) /* the user's cache folder */
+    X(os_cache) /* the user's cache folder */                                                                          \
+    X(os_clock)
 
 typedef enum fault_site {
 #define X(name) FAULT_##name,
@@ -72,6 +73,8 @@ typedef enum fault_manner {
     FAULT_ABSURD,    /* information that cannot be true; the plan's `which` says which */
     FAULT_MORE,      /* more devices than there are */
     FAULT_NOT_YET,   /* a marker that has passed says that it has not */
+    FAULT_FORWARD,   /* the clock is an hour ahead from here on; to fail is to read 0 */
+    FAULT_BACKWARD,  /* it falls back by ten seconds, though no clock should */
     FAULT_MANNERS
 } fault_manner;
 

@@ -22,4 +22,4 @@ static void end(unsigned i) {
     atomic_store(&timelines[i].completed, atomic_load(&timelines[i].submitted));
 }
 
-const native_calls native_host = {ONUMA_API_HOST, "host", "backends:host", open, close, queue, begin, end};
+const native_calls native_host = {ONUMA_API_HOST, "host", "backends:host,log:warn", open, close, queue, begin, end};

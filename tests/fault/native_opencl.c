@@ -56,4 +56,4 @@ static void begin(unsigned i, onuma_native_event *event) {
     event->handle = (uintptr_t)last[i];
 }
 
-const native_calls native_opencl = {ONUMA_API_OPENCL, "opencl:0", NULL, open, close, queue, begin, end};
+const native_calls native_opencl = {ONUMA_API_OPENCL, "opencl:0", "log:warn", open, close, queue, begin, end};

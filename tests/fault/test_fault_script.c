@@ -149,6 +149,15 @@ static void system_fails(void **state) {
             sweep((fault_plan){.site = site, .times = 1, .result = ONUMA_ERROR_OUT_OF_MEMORY}, 100);
 }
 
+/* Waits end, what has passed is taken back, and nothing is taken back early. */
+static void clock_jumps(void **state) {
+    (void)state;
+    static const fault_manner manners[] = {FAULT_FORWARD, FAULT_BACKWARD};
+    for (size_t i = 0; i < sizeof manners / sizeof *manners; i++)
+        sweep((fault_plan){.site = FAULT_os_clock, .times = 1, .manner = manners[i], .result = ONUMA_ERROR_TIMEOUT},
+              100);
+}
+
 static void memory_is_out_once(void **state) {
     (void)state;
     sweep((fault_plan){.site = FAULT_memory, .times = 1, .result = ONUMA_ERROR_OUT_OF_MEMORY}, UINT64_MAX);
@@ -199,10 +208,18 @@ int main(int argc, char **argv) {
     atexit(tell_plan);
 #define TEST(name) cmocka_unit_test_teardown(name, tell_and_forget)
     const struct CMUnitTest tests[] = {
-        TEST(without_a_fault),           TEST(driver_fails),           TEST(driver_fails_for_a_while),
-        TEST(device_is_lost_for_good),   TEST(driver_fails_for_good),  TEST(driver_gives_bad_segments),
-        TEST(driver_lies_about_devices), TEST(markers_are_late),       TEST(system_fails),
-        TEST(memory_is_out_once),        TEST(memory_is_out_for_good),
+        TEST(without_a_fault),
+        TEST(driver_fails),
+        TEST(driver_fails_for_a_while),
+        TEST(device_is_lost_for_good),
+        TEST(driver_fails_for_good),
+        TEST(driver_gives_bad_segments),
+        TEST(driver_lies_about_devices),
+        TEST(markers_are_late),
+        TEST(system_fails),
+        TEST(clock_jumps),
+        TEST(memory_is_out_once),
+        TEST(memory_is_out_for_good),
     };
     const struct CMUnitTest single[] = {TEST(the_chosen_one)};
     const int failed = one ? cmocka_run_group_tests(single, NULL, NULL) : cmocka_run_group_tests(tests, NULL, NULL);
