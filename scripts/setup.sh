@@ -123,7 +123,7 @@ build|command_runs ninja|ninja-build|ninja-build|ninja
 build|header_exists zlib.h|zlib1g-dev|zlib-ng-compat-devel|zlib
 build|header_exists cjson/cJSON.h|libcjson-dev|cjson-devel|cjson
 build|header_exists CL/cl.h|opencl-c-headers|opencl-headers|opencl-headers
-demo|library_exists libOpenCL.so.1|ocl-icd-libopencl1|ocl-icd|ocl-icd
+demo|library_exists libOpenCL.so.1|ocl-icd-libopencl1|OpenCL-ICD-Loader|ocl-icd
 demo|opencl_device_likely|pocl-opencl-icd|pocl|pocl
 bench|command_runs g++|g++|gcc-c++|gcc
 bench|python_with_venv|python3 python3-venv|python3|python
@@ -143,7 +143,7 @@ test|icd_exists pocl.icd|pocl-opencl-icd|pocl|pocl
 test|icd_exists rusticl.icd|mesa-opencl-icd|mesa-libOpenCL|opencl-mesa
 test|command_runs oclgrind|oclgrind|oclgrind|oclgrind
 test|command_runs clinfo|clinfo|clinfo|clinfo
-test|library_exists libOpenCL.so|ocl-icd-opencl-dev|ocl-icd-devel|ocl-icd
+test|library_exists libOpenCL.so|ocl-icd-opencl-dev|OpenCL-ICD-Loader-devel|ocl-icd
 test|python_with_venv|python3 python3-venv|python3|python
 test|command_runs valgrind|valgrind|valgrind|valgrind
 test|command_runs dpkg-source|dpkg-dev|dpkg-dev|dpkg
@@ -231,13 +231,35 @@ install_packages() {
     die "installed, but still missing or not working: $packages"
 }
 
+# ------------------------------------------------------ what comes in wheels
+# Whether all of a list is in a folder; the copy of the list there comes last, so it stands for a complete installation.
+wheels_are_in() { cmp -s "$root/scripts/$2" "$1/requirements.txt"; }
+complete() { cp "$root/scripts/$2" "$1/requirements.txt"; }
+
+# From PyPI, with hashes, into an environment below a folder that nothing else sees. False where it was there already.
+#   PROBE FOLDER LIST WHAT SIZE [ENVIRONMENT, below the folder]
+install_wheels() {
+    local probe=$1 folder=$2 list=$3 what=$4 size=$5 environment=$2${6:+/$6}
+    "$probe" "$folder" "$list" && return 1
+    [ -z "$check" ] || die "missing: $what in $folder (scripts/setup.sh $set_name installs it)"
+    mkdir -p "$stacks"
+    exec 9>"$stacks/.lock"
+    flock 9
+    "$probe" "$folder" "$list" && return 1
+    say "installing $what (a download of $size, from PyPI) into $folder"
+    rm -rf "$folder"
+    # Where this function's status is asked for, -e does not hold.
+    "$(python_with_venv)" -m venv "$environment" &&
+        "$environment/bin/python" -m pip install --quiet --no-input --disable-pip-version-check --only-binary :all: \
+            --no-deps --require-hashes -r "$root/scripts/$list" </dev/null >&2 || die "$what could not be installed"
+}
+
 # ---------------------------------------------------- Intel's OpenCL for CPUs
 # Not in Debian. The wheels hold plain libraries; the .icd file among them names a path on the machine
-# that built it, so we write our own. The .icd comes last: it stands for a complete installation.
-intel_is_installed() {
-    local library="$stacks/intel/lib/libintelocl.so"
-    [ "$(cat "$stacks/intel/intel.icd" 2>/dev/null)" = "$library" ] && [ -e "$library" ] &&
-        cmp -s "$root/scripts/intel-opencl.txt" "$stacks/intel/requirements.txt"
+# that built it, so we write our own.
+intel_is_in() {
+    local library="$1/lib/libintelocl.so"
+    [ "$(cat "$1/intel.icd" 2>/dev/null)" = "$library" ] && [ -e "$library" ] && wheels_are_in "$@"
 }
 
 install_intel() {
@@ -245,29 +267,17 @@ install_intel() {
         say "Intel's OpenCL runtime exists for x86-64 only; its tests cannot run here"
         return 0
     fi
-    intel_is_installed && return 0
-    [ -z "$check" ] || die "missing: Intel's OpenCL runtime in $stacks/intel (scripts/setup.sh test installs it)"
-
-    mkdir -p "$stacks"
-    exec 9>"$stacks/.lock"
-    flock 9
-    intel_is_installed && return 0
-    local intel="$stacks/intel"
-    say "installing Intel's OpenCL runtime (a download of 240 MB, from PyPI) into $intel"
-    rm -rf "$intel"
-    "$(python_with_venv)" -m venv "$intel"
-    "$intel/bin/python" -m pip install --quiet --no-input --disable-pip-version-check --only-binary :all: \
-        --require-hashes -r "$root/scripts/intel-opencl.txt" </dev/null >&2
+    local intel="$stacks/intel" file twin
+    install_wheels intel_is_in "$intel" intel-opencl.txt "Intel's OpenCL runtime" "240 MB" || return 0
 
     # The wheels carry each library two or three times, for want of symbolic links: 400 MB given back.
-    local file twin
     for file in "$intel"/lib/*.so; do
         for twin in "$file".*; do
             case $twin in *.py) ;; *) cmp -s "$file" "$twin" && ln -f "$file" "$twin" ;; esac
         done
     done
-    cp "$root/scripts/intel-opencl.txt" "$intel/requirements.txt"
     echo "$intel/lib/libintelocl.so" >"$intel/intel.icd"
+    complete "$intel" intel-opencl.txt
     say "to use it: OCL_ICD_VENDORS=$intel/intel.icd"
 }
 
@@ -275,17 +285,7 @@ install_intel() {
 # What it compiles of the C libraries it brings, it keeps beside itself; the wrappers see to that.
 install_zig() {
     local zig="$stacks/zig" program tool
-    cmp -s "$root/scripts/ziglang.txt" "$zig/requirements.txt" && return 0
-    [ -z "$check" ] || die "missing: Zig's C compiler in $zig (scripts/setup.sh test installs it)"
-    mkdir -p "$stacks"
-    exec 9>"$stacks/.lock"
-    flock 9
-    cmp -s "$root/scripts/ziglang.txt" "$zig/requirements.txt" && return 0
-    say "installing Zig's C compiler (a download of 80 MB, from PyPI) into $zig"
-    rm -rf "$zig"
-    "$(python_with_venv)" -m venv "$zig"
-    "$zig/bin/python" -m pip install --quiet --no-input --disable-pip-version-check --only-binary :all: \
-        --require-hashes -r "$root/scripts/ziglang.txt" </dev/null >&2
+    install_wheels wheels_are_in "$zig" ziglang.txt "Zig's C compiler" "80 MB" || return 0
     program=$(echo "$zig"/lib/python3*/site-packages/ziglang/zig)
     for tool in cc c++ ar ranlib; do
         cat >"$zig/bin/zig-$tool" <<SCRIPT
@@ -294,12 +294,12 @@ ZIG_GLOBAL_CACHE_DIR="$zig/cache" ZIG_LOCAL_CACHE_DIR="$zig/cache" exec "$progra
 SCRIPT
         chmod +x "$zig/bin/zig-$tool"
     done
-    cp "$root/scripts/ziglang.txt" "$zig/requirements.txt" # last: it stands for a complete installation
+    complete "$zig" ziglang.txt
 }
 
 # ------------------------------------------- the allocators to compare with
 # One folder of libraries that may be carried to a machine without packages: `--peers-from` names it there. So what they
-# link to lies beside them. The list comes last: it stands for a complete installation.
+# link to lies beside them.
 system_library() {
     local directory
     for directory in /usr/lib/"$(uname -m)"-linux-gnu /lib/"$(uname -m)"-linux-gnu /usr/lib64 /usr/lib /usr/local/lib; do
@@ -309,30 +309,20 @@ system_library() {
 }
 
 install_peers() {
-    local peers="$stacks/peers" environment="$stacks/peers/environment" name
+    local peers="$stacks/peers" name
     if [ "$(uname -m)" != x86_64 ]; then
         say "UMF's wheel exists for x86-64 only; opennuma bench alloc --peers cannot run here"
         return 0
     fi
-    cmp -s "$root/scripts/bench-peers.txt" "$peers/requirements.txt" && return 0
-    [ -z "$check" ] || die "missing: the allocators to compare with, in $peers (scripts/setup.sh bench installs them)"
-    mkdir -p "$stacks"
-    exec 9>"$stacks/.lock"
-    flock 9
-    cmp -s "$root/scripts/bench-peers.txt" "$peers/requirements.txt" && return 0
-    say "installing the allocators to compare with (a download of 5 MB, from PyPI) into $peers"
-    rm -rf "$peers"
-    "$(python_with_venv)" -m venv "$environment"
-    "$environment/bin/python" -m pip install --quiet --no-input --disable-pip-version-check --only-binary :all: \
-        --no-deps --require-hashes -r "$root/scripts/bench-peers.txt" </dev/null >&2
+    install_wheels wheels_are_in "$peers" bench-peers.txt "the allocators to compare with" "5 MB" environment || return 0
     for name in libmimalloc.so.3 libumf.so.1 libtbbmalloc.so.2 libhwloc.so.15; do
-        cp -L "$(find "$environment/lib" -name "$name" -print -quit)" "$peers/$name"
+        cp -L "$(find "$peers/environment/lib" -name "$name" -print -quit)" "$peers/$name"
     done
     for name in libjemalloc.so.2 libatomic.so.1 libstdc++.so.6 libgcc_s.so.1; do
         cp -L "$(system_library "$name")" "$peers/$name"
     done
-    rm -rf "$environment"
-    cp "$root/scripts/bench-peers.txt" "$peers/requirements.txt"
+    rm -rf "$peers/environment"
+    complete "$peers" bench-peers.txt
 }
 
 install_packages
