@@ -48,6 +48,7 @@ static void retired(onuma__owner *owner) {
     unlink_import(one);
     onuma__policy_unlock();
     device->ops->segment_destroy(atomic_load_explicit(&device->backend, memory_order_acquire), &one->segment);
+    onuma__sync_end_import(owner);
     free(one);
     atomic_fetch_sub_explicit(&device->users, 1, memory_order_release);
     if (deleter != NULL) deleter(user, host);
@@ -67,24 +68,21 @@ onuma_result onuma__import(onuma__device *device, void *host, size_t size, const
         return onuma__fail(ONUMA_ERROR_INVALID_ARGUMENT, "import: %zu bytes at %p are no memory of the program", size,
                            host);
     onuma_result r = onuma__device_open(device);
-    if (r == ONUMA_OK) r = onuma__sync_begin_imports(device);
     if (r != ONUMA_OK) return r;
     import *one = calloc(1, sizeof *one);
     if (one == NULL) return onuma__fail(ONUMA_ERROR_OUT_OF_MEMORY, "no memory for an import's record");
     onuma_backend_device *backend = atomic_load_explicit(&device->backend, memory_order_acquire);
     one->segment.struct_size = sizeof one->segment;
+    one->owner =
+        (onuma__owner){.device = device, .read_only = desc->read_only, .segment = segment_of, .retired = retired};
+    r = onuma__sync_begin_import(&one->owner);
+    if (r != ONUMA_OK) goto free_record;
     r = onuma__device_note(device, device->ops->import_host(backend, host, size, desc->read_only, &one->segment));
     if (r != ONUMA_OK) goto free_record;
     r = check_segment(device, &one->segment, host, size);
     if (r != ONUMA_OK) goto destroy_segment;
 
-    one->owner = (onuma__owner){
-        .device = device,
-        .kind = one->segment.kind,
-        .read_only = desc->read_only,
-        .segment = segment_of,
-        .retired = retired,
-    };
+    one->owner.kind = one->segment.kind;
     one->span = (onuma__span){.base = host, .size = size, .own = one};
     one->deleter = desc->deleter;
     one->user = desc->user;
@@ -105,6 +103,7 @@ onuma_result onuma__import(onuma__device *device, void *host, size_t size, const
 destroy_segment:
     device->ops->segment_destroy(backend, &one->segment);
 free_record:
+    onuma__sync_end_import(&one->owner);
     free(one);
     return r;
 }

@@ -36,6 +36,7 @@ typedef struct tally {
     uint64_t reserved, in_use, requested, blocks, pending;
     size_t kept; /* by fronts */
     size_t in_trays;
+    size_t stranded;
     size_t nodes, free_nodes, indexed, users; /* free_nodes: of tags other than 0 */
 } tally;
 
@@ -51,6 +52,7 @@ static onuma_result check_slots(const onuma__slab *slab, uint32_t *unfree, tally
         ++*unfree;
         if (held) t->pending += size;
         const uint16_t note = atomic_load(&slab->notes[slot]);
+        t->stranded += held && note == ONUMA__NOTE_NONE;
         if (dead) continue;
         if (note == ONUMA__NOTE_NONE) {
             t->in_trays++;
@@ -196,6 +198,7 @@ static onuma_result check_node(onuma__engine *engine, onuma__node *node, tally *
         break;
     case ONUMA__NODE_HELD:
         t->pending += node->size;
+        t->stranded += node->stranded;
         break;
     case ONUMA__NODE_SLAB:
         TRY(check_slab(node, t));
@@ -293,6 +296,6 @@ onuma_result onuma__engine_check(onuma__engine *engine) {
     HOLDS(stats.reserved_bytes == t.reserved, engine);
     HOLDS(stats.in_use_bytes == t.in_use && stats.requested_bytes == t.requested, engine);
     HOLDS(stats.in_use_blocks == t.blocks && stats.alloc_count - stats.free_count == t.blocks, engine);
-    HOLDS(stats.pending_bytes == t.pending, engine);
+    HOLDS(stats.pending_bytes == t.pending && engine->stranded == t.stranded, engine);
     return ONUMA_OK;
 }

@@ -107,7 +107,7 @@ onuma_result onuma__engine_create(const onuma__engine_desc *desc, onuma__engine 
         engine->tags[i] = NULL;
     engine->zero = (onuma__tag_state){0};
     engine->epoch = 1;
-    engine->freed_unnoted = engine->alert = 0;
+    engine->stranded = engine->freed_unnoted = engine->alert = 0;
     engine->node_count = engine->slab_bytes = engine->tag_count = engine->segment_metadata = 0;
     for (unsigned sort = 0; sort < ONUMA__SORTS; sort++)
         engine->growing[sort] = false;

@@ -78,6 +78,7 @@ struct onuma__node {
     uint8_t state;            /* onuma__node_state */
     uint8_t align_shift;      /* while a block: the alignment it was allocated with */
     bool special;             /* while a block */
+    bool stranded;            /* while held: see strand.c */
     bool indexed;             /* stands for a stretch in its tag's index */
     _Atomic bool recycled;    /* while a block: as in onuma__block. Relaxed: written before the block is anybody's */
 
@@ -190,6 +191,7 @@ struct onuma__engine {
                               and made again while the layer above still holds numbers of its closed epochs */
     onuma__node *spare;    /* descriptors ready for use, linked by next */
     size_t spare_count;
+    size_t stranded;      /* held blocks, see strand.c */
     size_t freed_unnoted; /* under queues' tags since `due` was last set */
     size_t alert;         /* bytes of frees for which the pool is still watched after it grew: see tag.c */
     size_t node_count, slab_bytes, tag_count, segment_metadata; /* for metadata_bytes */

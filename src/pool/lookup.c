@@ -5,7 +5,7 @@
 #include "pool/node.h"
 #include "pool/slab.h"
 
-static void describe(const onuma__node *node, onuma__block *out) {
+void onuma__node_describe(const onuma__node *node, onuma__block *out) {
     onuma__engine *engine = atomic_load_explicit(&node->engine, memory_order_relaxed);
     *out = (onuma__block){.base = (void *)node->base, // NOLINT: an address
                           .size = node->size,
@@ -42,7 +42,7 @@ static onuma_result find_in_segment(onuma__segment *segment, uintptr_t address, 
         const onuma__node *node = onuma__node_holding(segment, address);
         if (node != NULL &&
             (held ? node->state == ONUMA__NODE_HELD && node->base == address : onuma__node_claimable(node))) {
-            describe(node, out);
+            onuma__node_describe(node, out);
             r = ONUMA_OK;
         }
     }
@@ -58,7 +58,7 @@ static onuma_result find_at_start(const onuma__node *node, uintptr_t address, on
     onuma__os_lock_acquire(&engine->lock);
     if (atomic_load_explicit(&node->engine, memory_order_relaxed) == engine && onuma__node_claimable(node) &&
         address - node->base < node->size) {
-        describe(node, out);
+        onuma__node_describe(node, out);
         r = ONUMA_OK;
     }
     onuma__os_lock_release(&engine->lock);
@@ -102,7 +102,7 @@ void onuma__engine_walk(onuma__engine *engine, bool (*fn)(void *user, const onum
                 if (!onuma__slab_walk(node->slab, fn, user)) return;
             } else if (onuma__node_claimable(node)) {
                 onuma__block block;
-                describe(node, &block);
+                onuma__node_describe(node, &block);
                 if (!fn(user, &block)) return;
             }
         }

@@ -52,7 +52,7 @@ static onuma__node *draw(onuma__engine *engine, onuma__segment *segment, uintptr
     node->epoch = 0;
     node->tag = 0;
     node->state = ONUMA__NODE_TAKEN;
-    node->special = node->indexed = false;
+    node->special = node->stranded = node->indexed = false;
     atomic_store_explicit(&node->recycled, false, memory_order_relaxed);
     atomic_store_explicit(&node->engine, engine, memory_order_release);
     return node;

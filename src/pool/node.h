@@ -49,6 +49,9 @@ bool onuma__node_pass(onuma__engine *engine, onuma__tag_state *state, uint64_t e
 /* The node of a segment whose large block holds this address; NULL if none does. */
 onuma__node *onuma__node_holding(onuma__segment *segment, uintptr_t address);
 
+/* The block that a node is. */
+void onuma__node_describe(const onuma__node *node, onuma__block *out);
+
 /* A node becomes a large block; and no longer is one. */
 void onuma__node_publish(onuma__node *node, size_t requested);
 void onuma__node_withdraw(onuma__node *node);

@@ -115,6 +115,13 @@ onuma_result onuma__engine_find(const void *ptr, onuma__block *out);
  * caller of onuma__engine_free knows of it. `base` exactly. INVALID_POINTER if it is not held. */
 onuma_result onuma__engine_find_held(const void *base, onuma__block *out);
 
+/*
+ * The caller has no memory to remember a held block with: the engine does so, with none of its own, until it is asked.
+ * Taking gives up to `room` of them back into the caller's care; returns how many. A search through everything.
+ */
+void onuma__engine_strand(onuma__engine *engine, void *base);
+size_t onuma__engine_take_stranded(onuma__engine *engine, onuma__block *out, size_t room);
+
 /* Side records exist (or no longer do) for the live block at `base`: frees of it become held. */
 onuma_result onuma__engine_set_special(void *base, bool special);
 

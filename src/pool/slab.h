@@ -85,6 +85,7 @@ struct onuma__slab {
  * A slot's note: its size less what was requested, and a flag: that a stricter alignment than the pool's was asked for
  * (the slot size is a multiple of it). Or NONE: nobody has the slot's block. Slots that are free, or in a tray, have no
  * note, and those that were held, from their release on; those that another thread freed, and held ones, keep theirs.
+ * A held slot without a note is stranded: see strand.c.
  */
 #define ONUMA__NOTE_ALIGNED 0x8000u
 #define ONUMA__NOTE_NONE 0xffffu
@@ -111,6 +112,9 @@ onuma_result onuma__slab_set_special(onuma__slab *slab, uintptr_t address, bool 
 void onuma__slab_set_aligned(onuma__slab *slab, uintptr_t address);
 /* The block that holds the address, if it is live; with `held`, if it is held. */
 onuma_result onuma__slab_find(onuma__slab *slab, uintptr_t address, bool held, onuma__block *out);
+/* Of held slots, under the engine's lock: as onuma__engine_strand and onuma__engine_take_stranded. */
+void onuma__slab_strand(onuma__slab *slab, uintptr_t address);
+size_t onuma__slab_take_stranded(onuma__slab *slab, onuma__block *out, size_t room);
 /* Every live block; false if fn wanted to stop. Everyone at rest. */
 bool onuma__slab_walk(onuma__slab *slab, bool (*fn)(void *user, const onuma__block *block), void *user);
 

@@ -296,6 +296,28 @@ onuma_result onuma__slab_find(onuma__slab *slab, uintptr_t address, bool held, o
     return still(slab, &v) ? ONUMA_OK : ONUMA_ERROR_INVALID_POINTER;
 }
 
+/* Frees find it dead before they look at its note, and whoever resizes a block that is being freed takes it for freed. */
+void onuma__slab_strand(onuma__slab *slab, uintptr_t address) {
+    view v;
+    if (look(slab, address, &v)) atomic_store_explicit(&slab->notes[v.slot], ONUMA__NOTE_NONE, memory_order_relaxed);
+}
+
+size_t onuma__slab_take_stranded(onuma__slab *slab, onuma__block *out, size_t room) {
+    const uintptr_t base = atomic_load_explicit(&slab->base, memory_order_relaxed);
+    const uint32_t slots = atomic_load_explicit(&slab->slots, memory_order_relaxed);
+    const uint32_t size = atomic_load_explicit(&slab->slot_size, memory_order_relaxed);
+    size_t taken = 0;
+    for (size_t slot = 0; slot < slots && taken < room; slot++) {
+        view v;
+        if (!onuma__slot_bit(slab->held_words, slot) || note_of(slab, slot) != ONUMA__NOTE_NONE ||
+            !look(slab, base + slot * size, &v))
+            continue;
+        atomic_store_explicit(&slab->notes[slot], 0, memory_order_relaxed); /* of its request nobody asks any more */
+        describe(slab, &v, &out[taken++]);
+    }
+    return taken;
+}
+
 bool onuma__slab_walk(onuma__slab *slab, bool (*fn)(void *user, const onuma__block *block), void *user) {
     const uintptr_t base = atomic_load_explicit(&slab->base, memory_order_relaxed);
     const uint32_t slots = atomic_load_explicit(&slab->slots, memory_order_relaxed);

@@ -20,10 +20,12 @@
  * afterwards. What they mapped is unmapped only at the very end, after all
  * markers: until then a queue or a late reader may still be at the memory.
  *
- * A free must not fail for lack of memory, and must not be early either. A
- * marker that there is no memory for is tried again whenever somebody looks
- * (later, it covers more), and a ledger has records in reserve. Only when those
- * are used up does a block stay held for good.
+ * A free must not fail for lack of memory, must not be early either, and no
+ * block may be lost by it. A marker that there is no memory for is tried again
+ * whenever somebody looks (later, it covers more). An import has memory for its
+ * record from the start. Of any other block the engine remembers meanwhile that
+ * it is held; which queues it waits for is then no longer known, but for a mark
+ * on each that is one of them, and it waits for all with the mark.
  */
 #include "sync/internal.h"
 
@@ -165,31 +167,23 @@ static onuma__record *take_record(const void *base) {
     return record;
 }
 
-/* The block stays held for good: nothing can be made that would tell when it may be reused. */
-static void keep_held(const onuma__block *block, onuma__ledger *ledger) {
-    const onuma__owner *owner = block->owner;
-    if (ledger)
-        onuma__ledger_strand(ledger);
-    else
-        onuma__ledgers_lose_track();
-    onuma__log_write(owner->device->log, ONUMA_LOG_ERROR,
-                     "block %p (%zu bytes) is lost: no memory to wait for its queues", block->base, block->size);
-}
-
 static void park(onuma__record *record, const onuma__block *block, must_pass *needs) {
-    const onuma__owner *owner = block->owner;
-    onuma__ledger *ledger = block->engine ? onuma__ledger_get(block->engine, block->engine, true)
-                                          : onuma__ledger_get(owner->device, NULL, true);
-    if (!record && ledger) record = onuma__ledger_record(ledger, block);
-    if (!record || !ledger) {
-        keep_held(block, ledger);
-        if (ledger) onuma__ledger_put(ledger);
-        return; /* a record there is goes with it: its uses and views keep the driver's objects alive */
+    onuma__owner *owner = block->owner;
+    /* There is one: see onuma__sync_begin_engine. */
+    onuma__ledger *ledger =
+        onuma__ledger_get(block->engine ? (void *)block->engine : owner->device, block->engine, false);
+    if (!record) {
+        record = onuma__record_create(block, owner->reserve);
+        owner->reserve = NULL;
     }
-    for (size_t i = 0; i < 2; i++)
-        record->need[i] = needs->needs[i];
-    *needs = (must_pass){0};
-    onuma__ledger_park(ledger, record);
+    if (record) {
+        for (size_t i = 0; i < 2; i++)
+            record->need[i] = needs->needs[i];
+        *needs = (must_pass){0};
+        onuma__ledger_park(ledger, record);
+    } else {
+        onuma__ledger_strand(ledger, block->base, needs->needs);
+    }
     onuma__ledger_put(ledger);
 }
 

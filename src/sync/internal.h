@@ -142,6 +142,7 @@ struct onuma__queue_object {
     void *user;
     _Atomic uint32_t references; /* the registry's, markers', uses', notes' */
     _Atomic bool finished; /* released, and all its work has passed. Release and acquire: of what the work wrote */
+    _Atomic bool strands;  /* never cleared: stranded frees may wait for it. Relaxed: the engine's lock comes between */
 
     /* The registry's lock: */
     uint32_t users; /* wraps not yet released */
@@ -178,6 +179,8 @@ static inline onuma__queue_object *onuma__queue_retain(onuma__queue_object *queu
 void onuma__queue_drop(onuma__queue_object *queue, onuma__dead *dead); /* NULL ok */
 /* The queue with that tag, counted; NULL if it has passed everything it will ever have. */
 onuma__queue_object *onuma__queue_by_tag(onuma__tag tag);
+/* The next queue after the tag `after`, in rising order of tags, that stranded frees of that owner may wait for; counted. */
+onuma__queue_object *onuma__queue_next_stranding(onuma__tag after, const onuma__owner *owner);
 /* It has passed everything it will ever have. */
 bool onuma__queue_is_gone(onuma__queue_object *queue);
 /* Forget an engine that dies. */
@@ -323,7 +326,6 @@ void onuma__views_destroy(onuma__record *record);
 /* ------------------------------------------------------------ ledgers */
 
 #define ONUMA__EPOCHS 2u
-#define ONUMA__SPARES 4u
 
 /* One queue that an engine serves. The poller's, but for `next`, which never changes once it is linked. */
 typedef struct onuma__note {
@@ -354,9 +356,8 @@ typedef struct onuma__ledger {
     onuma__record *quarantine; /* behind a lost device: not asked about again */
     uint64_t quarantined;      /* of `pending`, what never ends */
     onuma__note *notes;        /* linked at the head; unlinked by the poller */
+    uint64_t stranded;         /* of `pending`, what the engine remembers, until there is memory for records */
     uint32_t parked_since_poll;
-    onuma__record *spares[ONUMA__SPARES]; /* memory for frees that must wait while there is none; NULL: used up */
-    bool lacking;                         /* some are, to be made again by a poller */
 } onuma__ledger;
 
 /* Counted. create false: NULL if there is none; true: NULL when memory is out. */
@@ -364,13 +365,11 @@ onuma__ledger *onuma__ledger_get(const void *key, onuma__engine *engine, bool cr
 void onuma__ledger_put(onuma__ledger *ledger);
 /* Whether anything became reusable. No lock may be held. */
 bool onuma__ledger_poll(onuma__ledger *ledger);
-/* A record for a freed block that has none: of new memory, else of the spares; NULL when both are out. */
-onuma__record *onuma__ledger_record(onuma__ledger *ledger, const onuma__block *block);
 /* Take over a freed block's record. No lock may be held. */
 void onuma__ledger_park(onuma__ledger *ledger, onuma__record *record);
-/* A freed block has no record and stays held for good. */
-void onuma__ledger_strand(onuma__ledger *ledger);
-/* Not even a ledger could be made: from now on no engine counts as unused. */
+/* The same of a freed block of an engine while there is no memory for a record: it waits for those queues. */
+void onuma__ledger_strand(onuma__ledger *ledger, void *base, const onuma__need needs[2]);
+/* Something waits that no ledger tells of: from now on no engine counts as unused. */
 void onuma__ledgers_lose_track(void);
 /* Wait for everything up to the time, then forget the ledger. false: something may still be in use. */
 bool onuma__ledger_drop(onuma__ledger *ledger, onuma__record *orphans, bool live, uint64_t timeout_ns);

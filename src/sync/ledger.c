@@ -19,6 +19,7 @@
 #include "sync/internal.h"
 
 #define BUCKETS 64u
+#define RECALLED_AT_ONCE 16u
 #define POLL_AFTER 32u               /* frees parked without anyone polling */
 #define LEAVING_PATIENCE 1000000000u /* 1 s for threads that are at work on a ledger which is dropped */
 
@@ -41,32 +42,6 @@ static onuma__ledger **bucket(const void *key) {
     return &map.buckets[x >> 58];
 }
 
-/* false: memory is out. */
-static bool refill(onuma__ledger *ledger) {
-    for (size_t i = 0; i < ONUMA__SPARES; i++) {
-        onuma__os_lock_acquire(&ledger->lock);
-        const bool missing = ledger->spares[i] == NULL;
-        onuma__os_lock_release(&ledger->lock);
-        if (!missing) continue;
-        onuma__record *fresh = calloc(1, sizeof *fresh);
-        if (!fresh) return false;
-        onuma__os_lock_acquire(&ledger->lock);
-        if (!ledger->spares[i]) {
-            ledger->spares[i] = fresh;
-            fresh = NULL;
-        }
-        onuma__os_lock_release(&ledger->lock);
-        free(fresh);
-    }
-    return true;
-}
-
-static void destroy_ledger(onuma__ledger *ledger) { /* NULL ok */
-    for (size_t i = 0; ledger && i < ONUMA__SPARES; i++)
-        free(ledger->spares[i]);
-    free(ledger);
-}
-
 onuma__ledger *onuma__ledger_get(const void *key, onuma__engine *engine, bool create) {
     onuma__ledger *fresh = NULL;
     for (;;) {
@@ -82,17 +57,13 @@ onuma__ledger *onuma__ledger_get(const void *key, onuma__engine *engine, bool cr
         }
         if (ledger) atomic_fetch_add_explicit(&ledger->references, 1, memory_order_relaxed);
         onuma__os_lock_release(&map.lock);
-        destroy_ledger(fresh);
+        free(fresh);
         if (ledger || !create) return ledger;
         fresh = calloc(1, sizeof *fresh);
         if (!fresh) return NULL;
         atomic_init(&fresh->references, 1);
         fresh->key = key;
         fresh->engine = engine;
-        if (!refill(fresh)) {
-            destroy_ledger(fresh);
-            return NULL;
-        }
     }
 }
 
@@ -275,6 +246,51 @@ static void finish(onuma__ledger *ledger, onuma__record *ready) {
     }
 }
 
+/* A bound use, as it were, of each queue that may be at the block: their markers are made when somebody asks. NULL: memory is
+ * out. */
+static onuma__record *remember(const onuma__block *block, onuma__dead *dead) {
+    onuma__record *record = onuma__record_create(block, NULL);
+    onuma__tag after = 0;
+    if (!record) return NULL;
+    for (onuma__queue_object *queue; (queue = onuma__queue_next_stranding(after, record->owner)) != NULL;) {
+        onuma__use *use = calloc(1, sizeof *use);
+        after = queue->shared.tag;
+        if (!use) {
+            onuma__queue_drop(queue, dead);
+            onuma__record_destroy(record, dead);
+            return NULL;
+        }
+        use->queue = queue;
+        use->owed = true;
+        use->next = record->uses;
+        record->uses = use;
+    }
+    return record;
+}
+
+/* The poller's: what the engine remembers gets records, if there is memory again. */
+static void recall(onuma__ledger *ledger, onuma__dead *dead) {
+    onuma__block blocks[RECALLED_AT_ONCE];
+    bool more = true;
+    while (more) {
+        onuma__os_lock_acquire(&ledger->lock);
+        more = ledger->stranded != 0;
+        onuma__os_lock_release(&ledger->lock);
+        const size_t count = more ? onuma__engine_take_stranded(ledger->engine, blocks, RECALLED_AT_ONCE) : 0;
+        more = count == RECALLED_AT_ONCE;
+        for (size_t i = 0; i < count; i++) {
+            onuma__record *record = remember(&blocks[i], dead);
+            if (!record) onuma__engine_strand(ledger->engine, blocks[i].base);
+            more = more && record;
+            if (!record) continue;
+            onuma__os_lock_acquire(&ledger->lock);
+            ledger->stranded--;
+            push(&ledger->waiting, record);
+            onuma__os_lock_release(&ledger->lock);
+        }
+    }
+}
+
 /* Someone waits: let the program bring its queues on, where it said how. */
 static void urge(onuma__ledger *ledger) {
     onuma__urge queues = {0};
@@ -303,13 +319,12 @@ bool onuma__ledger_poll(onuma__ledger *ledger) {
     onuma__dead dead = {0};
     bool progress = false;
     if (!claim(ledger)) return false;
+    recall(ledger, &dead);
     onuma__os_lock_acquire(&ledger->lock);
     onuma__record *records = ledger->waiting;
     ledger->waiting = NULL;
     onuma__note *notes = ledger->notes;
     ledger->parked_since_poll = 0;
-    const bool lacking = ledger->lacking;
-    ledger->lacking = false;
     onuma__os_lock_release(&ledger->lock);
 
     for (onuma__note *note = notes; note; note = note->next)
@@ -328,30 +343,12 @@ bool onuma__ledger_poll(onuma__ledger *ledger) {
     onuma__os_lock_release(&ledger->lock);
 
     finish(ledger, sorted.ready);
-    if (lacking && !refill(ledger)) {
-        onuma__os_lock_acquire(&ledger->lock);
-        ledger->lacking = true;
-        onuma__os_lock_release(&ledger->lock);
-    }
     destroy_notes(over, &dead);
     onuma__dead_bury(&dead);
     return atomic_load_explicit(&ledger->completions, memory_order_relaxed) != before;
 }
 
 /* ---------------------------------------------------------------------- what comes in */
-
-onuma__record *onuma__ledger_record(onuma__ledger *ledger, const onuma__block *block) {
-    onuma__record *record = onuma__record_create(block, NULL), *spare = NULL;
-    if (record) return record;
-    onuma__os_lock_acquire(&ledger->lock);
-    for (size_t i = 0; !spare && i < ONUMA__SPARES; i++) {
-        spare = ledger->spares[i];
-        ledger->spares[i] = NULL;
-        ledger->lacking = ledger->lacking || spare;
-    }
-    onuma__os_lock_release(&ledger->lock);
-    return spare ? onuma__record_create(block, spare) : NULL;
-}
 
 void onuma__ledger_park(onuma__ledger *ledger, onuma__record *record) {
     atomic_fetch_add_explicit(&ledger->pending, 1, memory_order_relaxed);
@@ -363,11 +360,14 @@ void onuma__ledger_park(onuma__ledger *ledger, onuma__record *record) {
     if (due) (void)onuma__ledger_poll(ledger);
 }
 
-void onuma__ledger_strand(onuma__ledger *ledger) {
+void onuma__ledger_strand(onuma__ledger *ledger, void *base, const onuma__need needs[2]) {
+    for (size_t i = 0; i < 2; i++)
+        if (needs[i].queue) atomic_store_explicit(&needs[i].queue->strands, true, memory_order_relaxed);
     atomic_fetch_add_explicit(&ledger->pending, 1, memory_order_relaxed);
     onuma__os_lock_acquire(&ledger->lock);
-    ledger->quarantined++;
+    ledger->stranded++;
     onuma__os_lock_release(&ledger->lock);
+    onuma__engine_strand(ledger->engine, base);
 }
 
 static onuma_result note_slowly(onuma__engine *engine, onuma__queue_object *queue) {
@@ -418,8 +418,14 @@ onuma_result onuma__sync_begin_engine(onuma__engine *engine) {
     return begin(engine, engine);
 }
 
-onuma_result onuma__sync_begin_imports(onuma__device *device) {
-    return begin(device, NULL);
+onuma_result onuma__sync_begin_import(onuma__owner *owner) {
+    owner->reserve = calloc(1, sizeof(onuma__record));
+    if (!owner->reserve) return onuma__fail(ONUMA_ERROR_OUT_OF_MEMORY, "no memory to wait for queues with");
+    return begin(owner->device, NULL);
+}
+
+void onuma__sync_end_import(onuma__owner *owner) {
+    free(owner->reserve);
 }
 
 void onuma__sync_end_imports(onuma__device *device) {
@@ -438,10 +444,10 @@ bool onuma__sync_poll(onuma__engine *engine) {
     return progress;
 }
 
-/* Something waits that can still pass. */
-static bool hopeful(onuma__ledger *ledger) {
+/* Something waits that can still pass. What is stranded after a poll can only if there is memory again. */
+static bool hopeful(onuma__ledger *ledger, bool for_memory) {
     onuma__os_lock_acquire(&ledger->lock);
-    uint64_t lost = ledger->quarantined;
+    uint64_t lost = ledger->quarantined + (for_memory ? 0 : ledger->stranded);
     onuma__os_lock_release(&ledger->lock);
     return atomic_load_explicit(&ledger->pending, memory_order_relaxed) > lost ||
            atomic_load_explicit(&ledger->epochs, memory_order_relaxed) >
@@ -460,8 +466,8 @@ bool onuma__sync_wait(onuma__engine *engine, uint64_t timeout_ns) {
         urge(ledger);
         progress = onuma__ledger_poll(ledger);
         /* All epochs may have passed with nothing left in them, and what was freed since is in none yet: close it. */
-        if (!progress && !hopeful(ledger)) progress = onuma__ledger_poll(ledger);
-    } while (!progress && hopeful(ledger) && onuma__backoff_pause(&backoff));
+        if (!progress && !hopeful(ledger, false)) progress = onuma__ledger_poll(ledger);
+    } while (!progress && hopeful(ledger, false) && onuma__backoff_pause(&backoff));
     onuma__ledger_put(ledger);
     return progress;
 }
@@ -539,7 +545,7 @@ bool onuma__ledger_drop(onuma__ledger *ledger, onuma__record *orphans, bool live
         (void)onuma__ledger_poll(ledger);
         state = poll_finals(ledger);
         if (state == ONUMA__FREE_NOW && atomic_load_explicit(&ledger->pending, memory_order_acquire) != 0)
-            state = hopeful(ledger) ? ONUMA__FREE_WAITS : ONUMA__FREE_LOST;
+            state = hopeful(ledger, true) ? ONUMA__FREE_WAITS : ONUMA__FREE_LOST;
     } while (state == ONUMA__FREE_WAITS && onuma__backoff_pause(&backoff));
 
     if (ledger->engine) onuma__queues_forget_engine(ledger->engine);
@@ -553,7 +559,7 @@ bool onuma__ledger_drop(onuma__ledger *ledger, onuma__record *orphans, bool live
     forget(ledger, ledger->waiting, &dead);
     forget(ledger, ledger->quarantine, &dead);
     destroy_notes(ledger->notes, &dead);
-    if (alone) destroy_ledger(ledger); /* else a thread that fork() left behind has it for ever */
+    if (alone) free(ledger); /* else a thread that fork() left behind has it for ever */
     onuma__dead_bury(&dead);
     return all && state == ONUMA__FREE_NOW && !atomic_load_explicit(&lost_track, memory_order_relaxed);
 }

@@ -357,17 +357,34 @@ static void retire(onuma__queue_object *queue) {
     onuma__dead_bury(&dead);
 }
 
-/* The next released queue after the tag `after`, in rising order of tags, counted. Any device if it is NULL. */
-static onuma__queue_object *next_released(onuma__tag after, const onuma__device *device) {
+/* The next queue that is wanted after the tag `after`, in rising order of tags, counted. */
+static onuma__queue_object *next_wanted(onuma__tag after, const void *by,
+                                        bool (*wanted)(const onuma__queue_object *queue, const void *by)) {
     onuma__queue_object *best = NULL;
     onuma__os_lock_acquire(&registry.lock);
     for (onuma__queue_object *q = registry.first; q; q = q->next)
-        if (q->place == ONUMA__QUEUE_RELEASED && q->shared.tag > after && (!device || q->shared.device == device) &&
-            (!best || q->shared.tag < best->shared.tag))
+        if (q->place != ONUMA__QUEUE_GONE && q->shared.tag > after && (!best || q->shared.tag < best->shared.tag) &&
+            wanted(q, by))
             best = q;
     if (best) onuma__queue_retain(best);
     onuma__os_lock_release(&registry.lock);
     return best;
+}
+
+static bool is_released(const onuma__queue_object *queue, const void *device) { /* of any if it is NULL */
+    return queue->place == ONUMA__QUEUE_RELEASED && (!device || queue->shared.device == device);
+}
+
+static onuma__queue_object *next_released(onuma__tag after, const onuma__device *device) {
+    return next_wanted(after, device, is_released);
+}
+
+static bool is_stranding(const onuma__queue_object *queue, const void *owner) {
+    return atomic_load_explicit(&queue->strands, memory_order_relaxed) && onuma__sync_reaches(&queue->shared, owner);
+}
+
+onuma__queue_object *onuma__queue_next_stranding(onuma__tag after, const onuma__owner *owner) {
+    return next_wanted(after, owner, is_stranding);
 }
 
 /* One round over the released queues (of a device). Returns how many still wait; lost ones never do. */

@@ -20,6 +20,7 @@ typedef struct onuma__owner {
     onuma_kind kind;
     bool read_only;
     onuma_pool *handle; /* NULL for an import */
+    void *reserve;      /* of an import: memory for its free's record, until that takes it; sync's */
     /* The backend's segment behind a span of this owner; NULL if there is no memory behind (simulation). */
     const onuma_segment *(*segment)(const onuma__span *span);
     /* A held block of this owner is gone for good; NULL for pools. Called with no locks held. */
@@ -38,14 +39,15 @@ struct onuma__queue {
     /* the rest is src/sync/queue.c's */
 };
 
+/* The workers of a host queue are the CPU, which reaches what has pointers of any device. */
+static inline bool onuma__sync_reaches(const onuma__queue *queue, const onuma__owner *owner) {
+    return ONUMA__LIKELY(queue->device == owner->device) || queue->device->ops->api == ONUMA_API_HOST;
+}
 /*
- * Whether work of the queue may use the owner's memory: INVALID_ARGUMENT if they are of two devices. The workers of a
- * host queue are the CPU, which reaches what has pointers of any device.
- */
+ * Whether work of the queue may use the owner's memory: INVALID_ARGUMENT if it does not reach it. */
 onuma_result onuma__sync_refuse_queue(const onuma__queue *queue, const onuma__owner *owner) ONUMA__COLD;
 static inline onuma_result onuma__sync_check_queue(const onuma__queue *queue, const onuma__owner *owner) {
-    if (ONUMA__LIKELY(queue->device == owner->device) || queue->device->ops->api == ONUMA_API_HOST) return ONUMA_OK;
-    return onuma__sync_refuse_queue(queue, owner);
+    return onuma__sync_reaches(queue, owner) ? ONUMA_OK : onuma__sync_refuse_queue(queue, owner);
 }
 
 onuma_result onuma__queue_wrap(onuma__device *device, onuma_api api, uint64_t native, const onuma_queue_desc *desc,
@@ -80,10 +82,11 @@ void onuma__sync_bind_cancel(onuma__binding *binding);
 
 /* The whole way of a free. DOUBLE_FREE, INVALID_POINTER as from the engine. Never blocks. */
 onuma_result onuma__sync_free(void *ptr, onuma__queue *queue);
-/* Before the engine serves anything (before the device's first import): what frees will need of memory, so that none fails
+/* Before the engine serves anything, before an import can be freed: what frees will need of memory, so that none fails
  * for want of it. OUT_OF_MEMORY. */
 onuma_result onuma__sync_begin_engine(onuma__engine *engine);
-onuma_result onuma__sync_begin_imports(onuma__device *device);
+onuma_result onuma__sync_begin_import(onuma__owner *owner);
+void onuma__sync_end_import(onuma__owner *owner);
 void onuma__sync_end_imports(onuma__device *device); /* none lives and no free of one waits */
 /* Before an allocation with a queue: frees on the queue will need markers. Nearly free once known. OUT_OF_MEMORY. */
 onuma_result onuma__sync_note(onuma__engine *engine, onuma__queue *queue);

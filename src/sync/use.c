@@ -311,8 +311,8 @@ static onuma__use *find_outlasted(const onuma__record *record, const onuma__queu
 static bool may_use(const onuma__record *record, const onuma__queue_object *queue, onuma_access mode) {
     const onuma__owner *owner = record->owner;
     const onuma_access held = onuma__record_held(record);
-    return (queue->shared.device == owner->device || queue->shared.device->ops->api == ONUMA_API_HOST) &&
-           (!owner->read_only || mode == ONUMA_ACCESS_READ) && !(held && onuma__access_conflicts(held, mode));
+    return onuma__sync_reaches(&queue->shared, owner) && (!owner->read_only || mode == ONUMA_ACCESS_READ) &&
+           !(held && onuma__access_conflicts(held, mode));
 }
 
 static void renew_use(onuma__record *record, onuma__use *use, onuma__batch *batch, onuma_access mode, uint64_t number,

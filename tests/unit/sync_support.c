@@ -159,6 +159,7 @@ int sync_set_up(void **state) {
                                .cache_bytes = 1u << 20,
                                .owner = &f->owner};
     assert_int_equal(onuma__engine_create(&desc, &f->engine), ONUMA_OK);
+    assert_int_equal(onuma__sync_begin_engine(f->engine), ONUMA_OK);
     f->owner.engine = f->engine;
     *state = f;
     return 0;

@@ -258,6 +258,39 @@ static void test_imports(void **state) {
     onuma__import_remove(memory);
 }
 
+/* Held blocks that the engine is told to remember: it gives exactly those back, once. */
+static void test_stranded(void **state) {
+    enum { COUNT = 40 };
+    pool *p = *state;
+    static const size_t sizes[] = {16, 700, 1 << 20};
+    void *stranded[COUNT], *held[COUNT];
+    onuma__block taken[COUNT];
+    assert_int_equal(onuma__engine_take_stranded(p->engine, taken, COUNT), 0);
+    for (size_t i = 0; i < COUNT; i++) {
+        stranded[i] = take(p, sizes[i % 3], 0, 7);
+        held[i] = take(p, sizes[i % 3], 0, 7);
+        assert_int_equal(drop(p, stranded[i], 8), ONUMA__HELD);
+        assert_int_equal(drop(p, held[i], 8), ONUMA__HELD);
+        onuma__engine_strand(p->engine, stranded[i]);
+        assert_int_equal(drop(p, stranded[i], 8), ONUMA_ERROR_DOUBLE_FREE);
+    }
+    check(p);
+    size_t count = 0;
+    for (size_t some; (some = onuma__engine_take_stranded(p->engine, taken + count, 7)) != 0; count += some)
+        check(p);
+    assert_int_equal(count, COUNT);
+    for (size_t i = 0; i < COUNT; i++) {
+        size_t times = 0;
+        for (size_t j = 0; j < COUNT; j++)
+            times += taken[j].base == stranded[i] && taken[j].tag == 7 && taken[j].size >= sizes[i % 3];
+        assert_int_equal(times, 1);
+        onuma__engine_release(p->engine, stranded[i]);
+        onuma__engine_release(p->engine, held[i]);
+    }
+    assert_int_equal(stats(p).pending_bytes, 0);
+    check(p);
+}
+
 static void test_destroy_with_live_blocks(void **state) {
     pool *p = *state;
     void *small = take(p, 64, 0, 0), *large = take(p, 1 << 20, 0, 0), *held = take(p, 64, 0, 3);
@@ -277,9 +310,16 @@ static void test_destroy_with_live_blocks(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        BOTH(test_small_and_large),          BOTH(test_alignment), BOTH(test_bad_requests),
-        BOTH(test_foreign_pointers),         BOTH(test_held),      BOTH(test_resize),
-        BOTH(test_trim_to_nothing),          BOTH(test_walk),      BOTH(test_imports),
+        BOTH(test_small_and_large),
+        BOTH(test_alignment),
+        BOTH(test_bad_requests),
+        BOTH(test_foreign_pointers),
+        BOTH(test_held),
+        BOTH(test_resize),
+        BOTH(test_trim_to_nothing),
+        BOTH(test_walk),
+        BOTH(test_imports),
+        BOTH(test_stranded),
         BOTH(test_destroy_with_live_blocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -528,6 +528,7 @@ static void retire(onuma__owner *owner) {
     onuma__block block;
     assert_int_equal(onuma__engine_find(one->span.base, &block), ONUMA_ERROR_INVALID_POINTER);
     atomic_fetch_add(&one->retired, 1);
+    onuma__sync_end_import(owner);
     if (one->next) assert_int_equal(onuma__sync_free(one->next, NULL), ONUMA_OK);
 }
 
@@ -540,6 +541,7 @@ static void bring(fixture *f, import *one, void *memory) {
     one->span = (onuma__span){memory, 4096, one};
     one->owner =
         (onuma__owner){.device = f->device, .kind = ONUMA_KIND_SHARED, .segment = import_segment, .retired = retire};
+    assert_int_equal(onuma__sync_begin_import(&one->owner), ONUMA_OK);
     assert_int_equal(onuma__import_add(memory, 4096, &one->span, &one->owner), ONUMA_OK);
 }
 
