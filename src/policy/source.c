@@ -181,6 +181,7 @@ onuma__source onuma__backend_source(onuma__pool *pool, bool range) {
         .commit = range ? commit : NULL,
         .decommit = range ? decommit : NULL,
         .release = release,
+        .page = pool->owner.device->info.page_size,
         .longest_range = (size_t)(onuma__os_abilities_get()->address_space / RANGES_IN_ADDRESS_SPACE),
     };
 }

@@ -230,7 +230,7 @@ static onuma_result check_segment(onuma__engine *engine, const onuma__segment *s
     }
     HOLDS(onuma__bits_count(segment->committed, 0, segment->pages) == segment->committed_pages, segment);
     HOLDS(onuma__bits_count(segment->moving, 0, segment->pages) == 0, segment);
-    t->reserved += segment->committed_pages * ONUMA__PAGE;
+    t->reserved += segment->committed_pages * segment->page;
     return ONUMA_OK;
 }
 

@@ -94,10 +94,11 @@ onuma_result onuma__engine_create(const onuma__engine_desc *desc, onuma__engine 
     engine->range = desc->mode == ONUMA_SOURCE_RANGE;
     engine->exact_peaks = desc->exact_peaks;
     engine->front_bytes = desc->exact_peaks ? 0 : desc->cache_bytes;
+    engine->page = desc->source.page > ONUMA__PAGE ? desc->source.page : ONUMA__PAGE;
     engine->range_bytes = RANGE_BYTES;
     if (desc->source.longest_range != 0 && desc->source.longest_range < RANGE_BYTES)
-        engine->range_bytes = onuma__align_down(desc->source.longest_range, ONUMA__PAGE);
-    if (desc->segment_bytes != 0 && !onuma__align_up(desc->segment_bytes, ONUMA__PAGE, &engine->range_bytes))
+        engine->range_bytes = onuma__align_down(desc->source.longest_range, engine->page);
+    if (desc->segment_bytes != 0 && !onuma__align_up(desc->segment_bytes, engine->page, &engine->range_bytes))
         engine->range_bytes = RANGE_BYTES;
     choose_sizes(engine, desc);
     onuma__classes_init(&engine->classes, desc->alignment);
@@ -147,7 +148,7 @@ void onuma__engine_destroy(onuma__engine *engine) {
         onuma__segment_unlink(engine, segment);
         onuma__os_lock_release(&engine->lock);
         const onuma__span span = segment->span;
-        const size_t committed = segment->committed_pages * ONUMA__PAGE;
+        const size_t committed = segment->committed_pages * segment->page;
         onuma__segment_destroy(segment);
         engine->source.release(engine->source.self, &span, committed);
     }

@@ -101,7 +101,8 @@ enum {
     ONUMA__SORTS
 };
 
-#define ONUMA__PAGE ((size_t)64 * 1024) /* of commitment: a constant, so that a trace replays alike on all systems */
+/* Of commitment, where the source has no larger ones: a constant, so that a trace replays alike on all systems. */
+#define ONUMA__PAGE ((size_t)64 * 1024)
 
 struct onuma__segment {
     _Atomic(onuma__engine *) engine; /* NULL while dead; read without the lock to find that lock */
@@ -116,6 +117,7 @@ struct onuma__segment {
     uintptr_t high;                  /* end of the highest memory ever taken: what metadata has been touched */
     /* Range mode. A page is committed, in transition (`moving`, by the thread that set it) or neither. */
     uint64_t *committed, *moving;
+    size_t page; /* bytes of one: the engine's */
     size_t pages;
     size_t committed_pages;
     size_t committed_end; /* no page from here on was ever committed */
@@ -176,6 +178,7 @@ struct onuma__engine {
     size_t max_segment, cache_bytes;
     size_t front_bytes; /* most that one front keeps; 0: there are none */
     size_t range_bytes; /* range mode: of reservations */
+    size_t page;        /* range mode: of commitment */
     onuma__sort_sizes sorts[ONUMA__SORTS];
     onuma__classes classes;
     bool range; /* mode */

@@ -94,7 +94,7 @@ static onuma_result acquire_segment(onuma__engine *engine, size_t size, size_t a
 /* Half as long as long as the system has no such stretch of addresses. */
 static onuma_result reserve_range(onuma__engine *engine, size_t size, size_t align, onuma__span *span) {
     size_t least;
-    if (!onuma__add(size, align, &least) || !onuma__align_up(least, ONUMA__PAGE, &least))
+    if (!onuma__add(size, align, &least) || !onuma__align_up(least, engine->page, &least))
         return onuma__fail(ONUMA_ERROR_OUT_OF_MEMORY, "no address space for %zu bytes", size);
     if (least < RANGE_LEAST) least = RANGE_LEAST;
     size_t length = engine->range_bytes > least ? engine->range_bytes : least;
@@ -106,7 +106,7 @@ static onuma_result reserve_range(onuma__engine *engine, size_t size, size_t ali
                                span->size, span->base, length);
         }
         if (r == ONUMA_OK || length == least) return r;
-        length = onuma__align_down(length / 2, ONUMA__PAGE);
+        length = onuma__align_down(length / 2, engine->page);
         if (length < least) length = least;
     }
 }
@@ -163,7 +163,7 @@ bool onuma__engine_would_swell(onuma__engine *engine, size_t size) {
  * many. Called and returns with the lock held. Returns how many bytes beyond the node may be committed with it.
  */
 static size_t make_room(onuma__engine *engine, const onuma__node *node) {
-    const size_t more = onuma__segment_new_pages(node->segment, node->base, node->size) * ONUMA__PAGE;
+    const size_t more = onuma__segment_new_pages(node->segment, node->base, node->size) * engine->page;
     const size_t after = (size_t)atomic_load_explicit(&engine->reserved.now, memory_order_relaxed) + more;
     const size_t most = bound(engine, node->size);
     engine->alert = 2 * after;

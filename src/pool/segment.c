@@ -20,7 +20,7 @@ size_t onuma__segment_usable(const onuma__engine *engine, const onuma__span *spa
     size_t end = start + span->size;
     if (end < start) return 0;
     /* In a range the last page must be whole: commitment is by whole pages from the span's start. */
-    if (engine->range) end = start + onuma__align_down(span->size, ONUMA__PAGE);
+    if (engine->range) end = start + onuma__align_down(span->size, engine->page);
     end = onuma__align_down(end, engine->unit);
     *base = from;
     return end > from ? end - from : 0;
@@ -37,11 +37,12 @@ onuma_result onuma__segment_create(onuma__engine *engine, const onuma__span *spa
     segment->first = NULL;
     segment->high = segment->base;
     segment->committed = segment->moving = NULL;
-    segment->pages = segment->committed_pages = segment->committed_end = 0;
+    segment->page = segment->pages = segment->committed_pages = segment->committed_end = 0;
     onuma_result r = onuma__bitmap_init(&segment->starts, segment->size >> ONUMA__UNIT_SHIFT);
     if (r != ONUMA_OK) goto give_back;
     if (engine->range) {
-        segment->pages = span->size / ONUMA__PAGE;
+        segment->page = engine->page;
+        segment->pages = span->size / segment->page;
         const size_t words = segment->pages / 64 + 1;
         uint64_t *maps = calloc(words * 2, sizeof *maps);
         if (maps == NULL) {
@@ -109,7 +110,7 @@ void onuma__segment_unlink(onuma__engine *engine, onuma__segment *segment) {
 size_t onuma__segment_metadata(const onuma__segment *segment) {
     const size_t units = (segment->high - segment->base) >> ONUMA__UNIT_SHIFT;
     const size_t starts = units / 8 + units / 512;
-    const size_t maps = segment->committed != NULL ? 2 * (units * ONUMA__UNIT / ONUMA__PAGE / 8) : 0;
+    const size_t maps = segment->committed != NULL ? 2 * (units * ONUMA__UNIT / segment->page / 8) : 0;
     return sizeof *segment + starts + maps + units * sizeof(onuma__entry);
 }
 
@@ -143,8 +144,8 @@ static bool next_missing(const onuma__segment *segment, size_t *from, size_t to,
 static onuma_result commit_run(onuma__engine *engine, onuma__segment *segment, size_t from, size_t to) {
     onuma__bits_assign(segment->moving, from, to, true);
     onuma__os_lock_release(&engine->lock);
-    const size_t bytes = (to - from) * ONUMA__PAGE;
-    const onuma_result r = engine->source.commit(engine->source.self, &segment->span, from * ONUMA__PAGE, bytes);
+    const size_t bytes = (to - from) * segment->page;
+    const onuma_result r = engine->source.commit(engine->source.self, &segment->span, from * segment->page, bytes);
     onuma__os_lock_acquire(&engine->lock);
     onuma__bits_assign(segment->moving, from, to, false);
     if (r != ONUMA_OK) return r;
@@ -162,7 +163,7 @@ static size_t end_beyond(const onuma__node *node, size_t end, size_t beyond) {
     if (!onuma__node_is_free(node->after)) return end;
     if (beyond > node->after->size) beyond = node->after->size;
     const size_t offset = node->after->base - (uintptr_t)segment->span.base;
-    const size_t limit = (offset + beyond) / ONUMA__PAGE;
+    const size_t limit = (offset + beyond) / segment->page;
     if (limit <= end) return end;
     const size_t committed = onuma__bits_find(segment->committed, end, limit, true);
     return onuma__bits_find(segment->moving, end, committed, true);
@@ -179,7 +180,7 @@ static onuma_result commit_last(onuma__engine *engine, const onuma__node *node, 
 onuma_result onuma__segment_commit(onuma__engine *engine, onuma__node *node, size_t beyond) {
     onuma__segment *segment = node->segment;
     const size_t offset = node->base - (uintptr_t)segment->span.base;
-    const size_t first = offset / ONUMA__PAGE, to = (offset + node->size - 1) / ONUMA__PAGE + 1;
+    const size_t first = offset / segment->page, to = (offset + node->size - 1) / segment->page + 1;
     for (;;) {
         /* One's own pages first, then those of others: so two threads never wait for each other. */
         size_t from = first, end;
@@ -204,8 +205,8 @@ static bool mark_run(onuma__node *node, size_t most, size_t *from, size_t *to) {
     onuma__segment *segment = node->segment;
     const size_t offset = node->base - (uintptr_t)segment->span.base;
     /* What was trimmed off the span's ends is nobody's: it goes with the first and the last node. */
-    const size_t low = node->before == NULL ? 0 : (offset + ONUMA__PAGE - 1) / ONUMA__PAGE;
-    size_t high = node->after == NULL ? segment->pages : (offset + node->size) / ONUMA__PAGE;
+    const size_t low = node->before == NULL ? 0 : (offset + segment->page - 1) / segment->page;
+    size_t high = node->after == NULL ? segment->pages : (offset + node->size) / segment->page;
     if (high > segment->committed_end) high = segment->committed_end;
     if (low >= high) return false;
     size_t at = onuma__bits_find(segment->committed, low, high, true);
@@ -237,11 +238,11 @@ size_t onuma__segment_reclaim(onuma__engine *engine, size_t bytes) {
     onuma__os_lock_acquire(&engine->lock);
     while (given < bytes) {
         size_t from, to;
-        onuma__segment *segment = find_run(engine, (bytes - given + ONUMA__PAGE - 1) / ONUMA__PAGE, &from, &to);
+        onuma__segment *segment = find_run(engine, (bytes - given + engine->page - 1) / engine->page, &from, &to);
         if (segment == NULL) break;
         onuma__os_lock_release(&engine->lock);
-        const size_t run = (to - from) * ONUMA__PAGE;
-        const onuma_result r = engine->source.decommit(engine->source.self, &segment->span, from * ONUMA__PAGE, run);
+        const size_t run = (to - from) * segment->page;
+        const onuma_result r = engine->source.decommit(engine->source.self, &segment->span, from * segment->page, run);
         onuma__os_lock_acquire(&engine->lock);
         onuma__bits_assign(segment->moving, from, to, false);
         if (r != ONUMA_OK) {

@@ -29,7 +29,7 @@ size_t onuma__segment_usable(const onuma__engine *engine, const onuma__span *spa
 static inline size_t onuma__segment_new_pages(const onuma__segment *segment, uintptr_t base, size_t size) {
     if (segment->committed == NULL) return 0;
     const size_t offset = base - (uintptr_t)segment->span.base;
-    const size_t from = offset / ONUMA__PAGE, to = (offset + size - 1) / ONUMA__PAGE + 1;
+    const size_t from = offset / segment->page, to = (offset + size - 1) / segment->page + 1;
     return to - from - onuma__bits_count(segment->committed, from, to);
 }
 

@@ -29,6 +29,8 @@ typedef struct onuma__source {
     void (*release)(void *self, const onuma__span *span, size_t committed);
     /* The most that is reserved at once, unless a block needs more. 0: as much as the engine likes. */
     size_t longest_range;
+    /* Ranges are committed and decommitted by multiples of this, a power of two. 0: of ONUMA__PAGE. */
+    size_t page;
 } onuma__source;
 
 #endif

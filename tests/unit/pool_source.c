@@ -97,7 +97,8 @@ static onuma_result reserve(void *self, size_t size, onuma__span *out) {
 /* Under the lock: the pages asked for must all be in the state they are to leave. */
 static void turn(test_source *source, const onuma__span *span, size_t offset, size_t size, bool committed) {
     backing *b = span->own;
-    if (!b->range || offset % PAGE != 0 || size % PAGE != 0 || size == 0 || offset + size > span->size) {
+    const size_t whole = source->page != 0 ? source->page : PAGE;
+    if (!b->range || offset % whole != 0 || size % whole != 0 || size == 0 || offset + size > span->size) {
         complain(source, "not whole pages of a range");
         return;
     }
@@ -161,6 +162,7 @@ onuma__source test_source_of(test_source *source) {
                            .commit = commit,
                            .decommit = decommit,
                            .release = release,
+                           .page = source->page,
                            .longest_range =
                                source->real ? (size_t)(onuma__os_abilities_get()->address_space / 512) : 0};
 }

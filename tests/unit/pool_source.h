@@ -12,6 +12,7 @@ typedef struct test_source {
     uintptr_t next;      /* 0: an address of its own choice */
     size_t misalign;     /* spans start this far off their alignment and are that much shorter than the memory behind */
     size_t most_address; /* reservations larger than this fail; 0: none do */
+    size_t page;         /* of commitment; 0: as the engine likes */
     size_t limit;        /* bytes held beyond which calls fail with LIMIT; 0: none */
     onuma__os_lock lock;
     /* Guarded by lock. */

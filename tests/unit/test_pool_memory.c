@@ -229,6 +229,36 @@ static void test_range_is_as_long_as_the_source_likes(void **state) {
         assert_int_equal(drop(p, all[i], 0), ONUMA_OK);
 }
 
+/* A driver's pages may be larger than those that the engine prefers: blocks share them, and they come and go whole. */
+static void test_range_of_large_pages(void **state) {
+    pool *p = *state;
+    close_pool(p);
+    p->source.page = 2 * MIB;
+    open_pool(p);
+    void *blocks[40];
+    for (size_t i = 0; i < 40; i++)
+        blocks[i] = take(p, i % 2 == 0 ? 300 * KIB : 3 * MIB, 0, 0);
+    const uint64_t reserved = stats(p).reserved_bytes;
+    assert_int_equal(reserved % (2 * MIB), 0);
+    assert_int_equal(reserved, p->source.held);
+    assert_in_range(reserved, 20 * (300 * KIB + 3 * MIB), 20 * (300 * KIB + 3 * MIB) + 4 * MIB);
+    check(p);
+    /* What of the large ones is whole pages goes back, and is there again when it is wanted. */
+    for (size_t i = 1; i < 40; i += 2)
+        assert_int_equal(drop(p, blocks[i], 0), ONUMA_OK);
+    assert_true(onuma__engine_trim(p->engine, 0) >= 10 * 2 * MIB);
+    assert_int_equal(stats(p).reserved_bytes, p->source.held);
+    check(p);
+    for (size_t i = 1; i < 40; i += 2)
+        blocks[i] = take(p, 3 * MIB, 0, 0);
+    check(p);
+    for (size_t i = 0; i < 40; i++)
+        assert_int_equal(drop(p, blocks[i], 0), ONUMA_OK);
+    onuma__engine_trim(p->engine, 0);
+    assert_int_equal(stats(p).reserved_bytes, 0);
+    assert_int_equal(p->source.held, 0);
+}
+
 static void test_range_high_addresses(void **state) {
     pool *p = *state;
     close_pool(p);
@@ -536,6 +566,7 @@ int main(void) {
         RANGE(test_range_commits_what_it_uses),
         RANGE(test_range_is_as_long_as_addresses_allow),
         RANGE(test_range_is_as_long_as_the_source_likes),
+        RANGE(test_range_of_large_pages),
         RANGE(test_range_high_addresses),
         RANGE(test_large_alignment),
         SEGMENTS(test_large_alignment),
