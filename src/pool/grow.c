@@ -215,8 +215,7 @@ onuma_result onuma__grow_node(onuma__engine *engine, size_t size, size_t align, 
     }
     if (r == ONUMA_OK && engine->range) {
         r = commit(engine, *out);
-        /* Not a free: what was free for all still is. */
-        if (r != ONUMA_OK) onuma__node_give(engine, *out, (*out)->epoch == 0);
+        if (r != ONUMA_OK) onuma__node_return(engine, *out);
     }
     onuma__os_lock_release(&engine->lock);
     return r;

@@ -244,6 +244,24 @@ void onuma__node_give(onuma__engine *engine, onuma__node *node, bool forall) {
     onuma__tag_drop(engine, state);
 }
 
+/* A node cut from memory of a queue and of all tells of the queue only. What has no pages was never the queue's, and as
+ * its own would count as pending beyond all that is reserved. */
+void onuma__node_return(onuma__engine *engine, onuma__node *node) {
+    while (node->epoch != 0) {
+        bool committed;
+        const size_t run = onuma__segment_run(node->segment, node->base, node->size, &committed);
+        if (run == node->size || stock(engine, 1) != ONUMA_OK) {
+            onuma__node_give(engine, node, !committed && run == node->size);
+            return;
+        }
+        onuma__node *rest = cut(engine, node, run);
+        onuma__tag_get(engine, rest->tag, false)->users++;
+        onuma__node_give(engine, node, !committed);
+        node = rest;
+    }
+    onuma__node_give(engine, node, true);
+}
+
 /* --------------------------------------------------------------- in place */
 
 onuma_result onuma__node_shrink(onuma__engine *engine, onuma__node *node, size_t size) {

@@ -33,6 +33,9 @@ onuma_result onuma__node_take(onuma__engine *engine, size_t size, size_t align, 
  * free for everyone), and coalesce. */
 void onuma__node_give(onuma__engine *engine, onuma__node *node, bool forall);
 
+/* Put a taken node back that could not be committed: not a free, what was free for all still is. Range mode. */
+void onuma__node_return(onuma__engine *engine, onuma__node *node);
+
 /* Give the end of a node back so that `size` bytes (a multiple of the unit) remain. MISS if metadata is out. */
 onuma_result onuma__node_shrink(onuma__engine *engine, onuma__node *node, size_t size);
 /* Lengthen a node to `size` bytes out of a free, committed neighbour; ONUMA__MISS if there is none. */

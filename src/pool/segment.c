@@ -124,6 +124,14 @@ void onuma__segment_raise(onuma__engine *engine, onuma__segment *segment, uintpt
 
 /* ------------------------------------------------------------- commitment */
 
+size_t onuma__segment_run(const onuma__segment *segment, uintptr_t base, size_t size, bool *committed) {
+    const size_t offset = base - (uintptr_t)segment->span.base;
+    const size_t first = offset / ONUMA__PAGE, to = (offset + size - 1) / ONUMA__PAGE + 1;
+    *committed = onuma__bits_test(segment->committed, first);
+    const size_t end = onuma__bits_find(segment->committed, first, to, !*committed);
+    return end == to ? size : end * ONUMA__PAGE - offset;
+}
+
 /* Under the lock: the next stretch from `from` on that is neither committed nor moving. false: none before `to`. */
 static bool next_missing(const onuma__segment *segment, size_t *from, size_t to, size_t *end) {
     size_t at = *from;

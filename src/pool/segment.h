@@ -33,6 +33,10 @@ static inline size_t onuma__segment_new_pages(const onuma__segment *segment, uin
     return to - from - onuma__bits_count(segment->committed, from, to);
 }
 
+/* Range mode, under the lock: how many of the `size` bytes from `base` on lie on pages that are like the first, and whether
+ * those are committed. */
+size_t onuma__segment_run(const onuma__segment *segment, uintptr_t base, size_t size, bool *committed);
+
 /*
  * Commit every page of a taken node, waiting for those that other threads move; and if its end is among them, in the
  * same call pages that follow, up to `beyond` bytes, as far as they are free. Called and returns with the lock

@@ -414,6 +414,26 @@ static void test_segments_sizes_given(void **state) {
     assert_int_equal(drop(p, large, 0), ONUMA_OK);
 }
 
+/* What was to be taken of a queue's memory and of such as has no pages yet goes back as both when there are none. */
+static void test_range_under_a_limit(void **state) {
+    pool *p = *state;
+    void *out, *held = take(p, 3 * MIB, 0, 1);
+    assert_int_equal(drop(p, held, 1), ONUMA_OK);
+    const onuma_pool_stats before = stats(p);
+    assert_int_equal(before.pending_bytes, 3 * MIB);
+    p->source.limit = 4 * MIB;
+    assert_int_equal(try_take(p, 8 * MIB, 0, 1, &out), ONUMA_ERROR_LIMIT);
+    assert_int_equal(stats(p).pending_bytes, 3 * MIB);
+    assert_int_equal(stats(p).pending_bytes_peak, 3 * MIB);
+    check(p);
+    assert_int_equal(try_take(p, 2 * MIB, 0, 0, &out), ONUMA_ERROR_LIMIT); /* still the queue's */
+    p->source.limit = 0;
+    char *all = take(p, 8 * MIB, 0, 1);
+    assert_ptr_equal(all, held);
+    check(p);
+    assert_int_equal(drop(p, all, 1), ONUMA_OK);
+}
+
 /* Where a whole shared segment does not fit under the limit, one of just the needed size may. */
 static void test_segments_under_a_limit(void **state) {
     pool *p = *state;
@@ -577,6 +597,7 @@ int main(void) {
         SEGMENTS(test_segments_misaligned),
         SEGMENTS(test_segments_sizes_given),
         SEGMENTS(test_segments_under_a_limit),
+        RANGE(test_range_under_a_limit),
         RANGE(test_source_fails),
         SEGMENTS(test_source_fails),
         RANGE(test_statistics),
