@@ -25,6 +25,7 @@
     X(opencl_patience, "opencl.patience", TIME, "30s", "how long that proof may wait for a device in all; one that keeps it waiting longer counts as hung") \
     X(pool_segment,   "pool.segment",   SIZE, "0", "size of ordinary segments; 0: by kind and device") \
     X(pool_wait,      "pool.wait",      TIME, "1ms", "how long an allocation may wait for queues rather than make a pool larger than it ever needed to be") \
+    X(pool_device_wait, "pool.device_wait", BOOL, "off", "on: rather than grow a pool, let an in-order queue wait on the device for another one and take over what that freed; may hang programs that hold one queue back by hand until another is done") \
     X(pool_cache,     "pool.cache",     SIZE, "16m", "most bytes of free small blocks, and as many of large ones, that one thread keeps per pool and queue")
 /* clang-format on */
 

@@ -4,11 +4,14 @@
  * dearest:
  *
  *     poll      markers that have passed make freed blocks reusable
+ *     behind    if the program allows it, and the pool would otherwise grow beyond what it ever needed: the queue
+ *               waits, on the device, for another one, and takes over what that freed
  *     patience  a moment for queues, if the pool would otherwise grow beyond what it ever needed
  *     grow      a new segment, or more pages of the range, within the limit
  *     --- only when limit or driver refuse:
  *     caches    free blocks that other threads keep come back to the pool
  *     trim      wholly free segments go back, so that one that fits may come
+ *     behind    as above
  *     wait      a bounded time, if bytes that queues still use would be enough
  *     handler   the user's, and then all of this again
  *     fail      with all figures in the text
@@ -109,12 +112,22 @@ static onuma_result wait_for_queues(const request *q, uint64_t deadline, onuma_r
     return r;
 }
 
+/* From what other queues freed, with this one behind them from now on. ONUMA__MISS: there is no such memory. */
+static onuma_result go_behind(const request *q) {
+    onuma_result r = ONUMA__MISS;
+    while (q->pool->device_wait && r == ONUMA__MISS && onuma__sync_go_behind(q->pool->owner.engine, q->tag))
+        r = serve(q);
+    return r;
+}
+
 /* What the library can do by itself. A request that can never be served must cost the others nothing. */
 static onuma_result make_room(const request *q, uint64_t deadline) {
     onuma_result possible = check_possible(q);
     if (possible != ONUMA_OK) return possible;
     (void)onuma__engine_take_caches(q->pool->owner.engine);
-    return wait_for_queues(q, deadline, try_with_trim(q));
+    onuma_result r = try_with_trim(q);
+    const onuma_result behind = is_short(r) ? go_behind(q) : ONUMA__MISS;
+    return behind != ONUMA__MISS ? behind : wait_for_queues(q, deadline, r);
 }
 
 /* Whether the user's handler says that another try is worth it. */
@@ -181,6 +194,7 @@ static bool wait_rather_than_swell(const request *q) {
 onuma_result onuma__ladder_climb(onuma__pool *pool, size_t size, size_t align, onuma__tag tag, void **out) {
     const request q = {.pool = pool, .size = size, .align = align, .tag = tag, .out = out};
     onuma_result r = onuma__sync_poll(pool->owner.engine) ? serve(&q) : ONUMA__MISS;
+    if (r == ONUMA__MISS && onuma__engine_would_swell(pool->owner.engine, size)) r = go_behind(&q);
     if (r == ONUMA__MISS) r = wait_rather_than_swell(&q) ? serve_or_grow(&q) : grow(&q);
     if (!is_short(r)) return r;
 

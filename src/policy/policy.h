@@ -16,7 +16,8 @@ struct onuma__pool {
     onuma__owner owner; /* first: sync sees the pool through it */
     char name[64];
     bool simulate;
-    uint64_t wait; /* ns that an allocation may wait for queues rather than grow the pool for nothing */
+    bool device_wait; /* queues may be made to wait for others rather than grow the pool */
+    uint64_t wait;    /* ns that an allocation may wait for queues rather than grow the pool for nothing */
     _Atomic uint32_t waits_skipped; /* relaxed: growths still to go without, because waiting did not help lately */
     _Atomic uint32_t waits_in_vain; /* relaxed: in a row */
     _Atomic bool *due;              /* the engine's (onuma__engine_due) */

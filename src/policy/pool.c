@@ -94,6 +94,7 @@ onuma_result onuma__pool_create(onuma__device *device, const onuma_pool_desc *de
     pool->owner.segment = desc->simulate ? onuma__simulated_segment : onuma__backend_segment;
     pool->simulate = desc->simulate;
     pool->wait = device->config->pool_wait;
+    pool->device_wait = device->config->pool_device_wait != 0;
     atomic_init(&pool->limit, desc->limit_bytes);
     set_name(pool, desc->name);
     if (device->config->track == ONUMA__TRACK_FULL) {

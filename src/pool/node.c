@@ -313,14 +313,14 @@ void onuma__node_forget(onuma__engine *engine, onuma__segment *segment) {
     segment->first = NULL;
 }
 
-bool onuma__node_pass(onuma__engine *engine, onuma__tag_state *state, uint64_t epoch) {
+bool onuma__node_pass(onuma__engine *engine, onuma__tag_state *state, uint64_t epoch, onuma__tag to) {
     bool any = false;
     while (state->earliest != NULL && state->earliest->epoch <= epoch) {
         onuma__node *node = state->earliest;
         onuma__stretch_forget_near(engine, node);
         make_taken(engine, node);
-        node->tag = 0;
-        node->epoch = 0;
+        node->tag = to;
+        node->epoch = to != 0 ? engine->epoch : 0;
         settle(engine, node);
         any = true;
     }

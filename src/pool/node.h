@@ -46,8 +46,9 @@ onuma_result onuma__node_found(onuma__engine *engine, onuma__segment *segment);
 /* Forget the nodes of a segment. */
 void onuma__node_forget(onuma__engine *engine, onuma__segment *segment);
 
-/* Everything of `tag` that was freed up to `epoch` becomes free for all. Returns whether anything did. */
-bool onuma__node_pass(onuma__engine *engine, onuma__tag_state *state, uint64_t epoch);
+/* Everything of a tag that was freed up to `epoch` becomes free as just freed under `to`, which is known; 0: for all.
+ * Returns whether anything did. */
+bool onuma__node_pass(onuma__engine *engine, onuma__tag_state *state, uint64_t epoch, onuma__tag to);
 
 /* The node of a segment whose large block holds this address; NULL if none does. */
 onuma__node *onuma__node_holding(onuma__segment *segment, uintptr_t address);

@@ -144,6 +144,11 @@ void onuma__import_remove(void *base); /* live or held */
 bool onuma__engine_tag_close(onuma__engine *engine, onuma__tag tag, uint64_t *epoch);
 /* The queue has passed what was submitted before that epoch closed. Returns whether anything became free for all. */
 bool onuma__engine_tag_passed(onuma__engine *engine, onuma__tag tag, uint64_t epoch);
+/* Whether anything that was freed under the tag up to that epoch still waits. */
+bool onuma__engine_tag_waits(onuma__engine *engine, onuma__tag tag, uint64_t epoch);
+/* What the other tag's queue does from now on comes after that epoch of `tag`: what waits of it counts as freed under the
+ * other tag just now. Returns whether anything did. */
+bool onuma__engine_tag_move(onuma__engine *engine, onuma__tag tag, uint64_t epoch, onuma__tag to);
 /* Whether the engine has memory of that tag: live, cached or waiting. */
 bool onuma__engine_tag_known(onuma__engine *engine, onuma__tag tag);
 

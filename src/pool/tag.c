@@ -102,8 +102,30 @@ bool onuma__engine_tag_passed(onuma__engine *engine, onuma__tag tag, uint64_t ep
     onuma__tag_state *state = tag != 0 ? onuma__tag_get(engine, tag, false) : NULL;
     bool any = false;
     if (state != NULL) {
-        any = onuma__node_pass(engine, state, epoch);
+        any = onuma__node_pass(engine, state, epoch, 0);
         onuma__tag_drop(engine, state);
+    }
+    onuma__os_lock_release(&engine->lock);
+    return any;
+}
+
+bool onuma__engine_tag_waits(onuma__engine *engine, onuma__tag tag, uint64_t epoch) {
+    onuma__os_lock_acquire(&engine->lock);
+    const onuma__tag_state *state = tag != 0 ? onuma__tag_get(engine, tag, false) : NULL;
+    const bool waits = state != NULL && state->earliest != NULL && state->earliest->epoch <= epoch;
+    onuma__os_lock_release(&engine->lock);
+    return waits;
+}
+
+bool onuma__engine_tag_move(onuma__engine *engine, onuma__tag tag, uint64_t epoch, onuma__tag to) {
+    bool any = false;
+    onuma__os_lock_acquire(&engine->lock);
+    onuma__tag_state *state = tag != 0 ? onuma__tag_get(engine, tag, false) : NULL;
+    onuma__tag_state *other = state != NULL && to != 0 && to != tag ? onuma__tag_get(engine, to, true) : NULL;
+    if (other != NULL) {
+        any = onuma__node_pass(engine, state, epoch, to);
+        onuma__tag_drop(engine, state);
+        onuma__tag_drop(engine, other);
     }
     onuma__os_lock_release(&engine->lock);
     return any;

@@ -196,6 +196,8 @@ void onuma__order_note(onuma__queue_object *queue, onuma__queue_object *on);
 /* Whether the work that `queue` gets from now on is known to come after that batch of `on`. */
 bool onuma__order_covers(onuma__queue_object *queue, const onuma__queue_object *on, uint64_t batch);
 void onuma__order_forget(onuma__queue_object *queue);
+/* What `waiter` is given from now on waits on the device for a recorded marker of another queue. No lock may be held. */
+onuma_result onuma__queue_wait_marker(onuma__queue_object *waiter, const onuma__marker *marker);
 /* At the last reference's end. */
 void onuma__queue_close(onuma__queue_object *queue);
 static inline void onuma__queue_enter(const onuma__queue_object *queue) {
@@ -369,6 +371,11 @@ bool onuma__ledger_poll(onuma__ledger *ledger);
 void onuma__ledger_park(onuma__ledger *ledger, onuma__record *record);
 /* The same of a freed block of an engine while there is no memory for a record: it waits for those queues. */
 void onuma__ledger_strand(onuma__ledger *ledger, void *base, const onuma__need needs[2]);
+/* The poller's: what is stranded gets records, if there is memory again. */
+void onuma__ledger_recall(onuma__ledger *ledger, onuma__dead *dead);
+/* Become the poller, after another one if need be. false: the calling thread is it already, further out. */
+bool onuma__ledger_claim(onuma__ledger *ledger);
+void onuma__ledger_unclaim(onuma__ledger *ledger);
 /* Something waits that no ledger tells of: from now on no engine counts as unused. */
 void onuma__ledgers_lose_track(void);
 /* Wait for everything up to the time, then forget the ledger. false: something may still be in use. */

@@ -19,7 +19,6 @@
 #include "sync/internal.h"
 
 #define BUCKETS 64u
-#define RECALLED_AT_ONCE 16u
 #define POLL_AFTER 32u               /* frees parked without anyone polling */
 #define LEAVING_PATIENCE 1000000000u /* 1 s for threads that are at work on a ledger which is dropped */
 
@@ -104,8 +103,7 @@ static uint64_t self(void) {
     return number ? number : UINT64_MAX;
 }
 
-/* Become the poller, after another one if need be. false: the calling thread is it already, further out. */
-static bool claim(onuma__ledger *ledger) {
+bool onuma__ledger_claim(onuma__ledger *ledger) {
     onuma__backoff backoff;
     onuma__backoff_start(&backoff, ONUMA_TIMEOUT_INFINITE);
     for (;;) {
@@ -119,7 +117,7 @@ static bool claim(onuma__ledger *ledger) {
     }
 }
 
-static void unclaim(onuma__ledger *ledger) {
+void onuma__ledger_unclaim(onuma__ledger *ledger) {
     onuma__os_lock_acquire(&ledger->lock);
     ledger->poller = 0;
     onuma__os_lock_release(&ledger->lock);
@@ -246,56 +244,11 @@ static void finish(onuma__ledger *ledger, onuma__record *ready) {
     }
 }
 
-/* A bound use, as it were, of each queue that may be at the block: their markers are made when somebody asks. NULL: memory is
- * out. */
-static onuma__record *remember(const onuma__block *block, onuma__dead *dead) {
-    onuma__record *record = onuma__record_create(block, NULL);
-    onuma__tag after = 0;
-    if (!record) return NULL;
-    for (onuma__queue_object *queue; (queue = onuma__queue_next_stranding(after, record->owner)) != NULL;) {
-        onuma__use *use = calloc(1, sizeof *use);
-        after = queue->shared.tag;
-        if (!use) {
-            onuma__queue_drop(queue, dead);
-            onuma__record_destroy(record, dead);
-            return NULL;
-        }
-        use->queue = queue;
-        use->owed = true;
-        use->next = record->uses;
-        record->uses = use;
-    }
-    return record;
-}
-
-/* The poller's: what the engine remembers gets records, if there is memory again. */
-static void recall(onuma__ledger *ledger, onuma__dead *dead) {
-    onuma__block blocks[RECALLED_AT_ONCE];
-    bool more = true;
-    while (more) {
-        onuma__os_lock_acquire(&ledger->lock);
-        more = ledger->stranded != 0;
-        onuma__os_lock_release(&ledger->lock);
-        const size_t count = more ? onuma__engine_take_stranded(ledger->engine, blocks, RECALLED_AT_ONCE) : 0;
-        more = count == RECALLED_AT_ONCE;
-        for (size_t i = 0; i < count; i++) {
-            onuma__record *record = remember(&blocks[i], dead);
-            if (!record) onuma__engine_strand(ledger->engine, blocks[i].base);
-            more = more && record;
-            if (!record) continue;
-            onuma__os_lock_acquire(&ledger->lock);
-            ledger->stranded--;
-            push(&ledger->waiting, record);
-            onuma__os_lock_release(&ledger->lock);
-        }
-    }
-}
-
 /* Someone waits: let the program bring its queues on, where it said how. */
 static void urge(onuma__ledger *ledger) {
     onuma__urge queues = {0};
     onuma__dead dead = {0};
-    if (!claim(ledger)) return;
+    if (!onuma__ledger_claim(ledger)) return;
     onuma__os_lock_acquire(&ledger->lock);
     onuma__note *notes = ledger->notes;
     onuma__record *records = ledger->waiting;
@@ -308,7 +261,7 @@ static void urge(onuma__ledger *ledger) {
         for (onuma__use *use = record->uses; use; use = use->next)
             onuma__urge_add(&queues, use->queue);
     }
-    unclaim(ledger);
+    onuma__ledger_unclaim(ledger);
     onuma__urge_call(&queues, true, &dead);
     onuma__dead_bury(&dead);
 }
@@ -318,8 +271,8 @@ bool onuma__ledger_poll(onuma__ledger *ledger) {
     uint64_t pass = onuma__marker_new_pass();
     onuma__dead dead = {0};
     bool progress = false;
-    if (!claim(ledger)) return false;
-    recall(ledger, &dead);
+    if (!onuma__ledger_claim(ledger)) return false;
+    onuma__ledger_recall(ledger, &dead);
     onuma__os_lock_acquire(&ledger->lock);
     onuma__record *records = ledger->waiting;
     ledger->waiting = NULL;
@@ -358,16 +311,6 @@ void onuma__ledger_park(onuma__ledger *ledger, onuma__record *record) {
     bool due = ++ledger->parked_since_poll >= POLL_AFTER;
     onuma__os_lock_release(&ledger->lock);
     if (due) (void)onuma__ledger_poll(ledger);
-}
-
-void onuma__ledger_strand(onuma__ledger *ledger, void *base, const onuma__need needs[2]) {
-    for (size_t i = 0; i < 2; i++)
-        if (needs[i].queue) atomic_store_explicit(&needs[i].queue->strands, true, memory_order_relaxed);
-    atomic_fetch_add_explicit(&ledger->pending, 1, memory_order_relaxed);
-    onuma__os_lock_acquire(&ledger->lock);
-    ledger->stranded++;
-    onuma__os_lock_release(&ledger->lock);
-    onuma__engine_strand(ledger->engine, base);
 }
 
 static onuma_result note_slowly(onuma__engine *engine, onuma__queue_object *queue) {
@@ -487,10 +430,10 @@ uint64_t onuma__sync_pending(onuma__engine *engine) {
 /* Markers behind all work of the queues that the engine serves: blocks may still live that only their tags tell of. */
 static bool join_finals(onuma__ledger *ledger) {
     bool all = true;
-    if (!claim(ledger)) return false;
+    if (!onuma__ledger_claim(ledger)) return false;
     for (onuma__note *note = ledger->notes; note; note = note->next)
         if (!note->final && onuma__marker_join(note->queue, &note->final) == ONUMA__NO_MEMORY) all = false;
-    unclaim(ledger);
+    onuma__ledger_unclaim(ledger);
     return all;
 }
 
@@ -498,7 +441,7 @@ static bool join_finals(onuma__ledger *ledger) {
 static onuma__free_state poll_finals(onuma__ledger *ledger) {
     onuma__free_state state = ONUMA__FREE_NOW;
     uint64_t pass = onuma__marker_new_pass();
-    if (!claim(ledger)) return ONUMA__FREE_WAITS;
+    if (!onuma__ledger_claim(ledger)) return ONUMA__FREE_WAITS;
     for (onuma__note *note = ledger->notes; note; note = note->next) {
         uint32_t at = note->final ? onuma__marker_poll(note->final, pass) : ONUMA__MARKER_PASSED;
         if (at == ONUMA__MARKER_LOST)
@@ -506,7 +449,7 @@ static onuma__free_state poll_finals(onuma__ledger *ledger) {
         else if (at != ONUMA__MARKER_PASSED && state == ONUMA__FREE_NOW)
             state = ONUMA__FREE_WAITS;
     }
-    unclaim(ledger);
+    onuma__ledger_unclaim(ledger);
     return state;
 }
 

@@ -489,7 +489,7 @@ void onuma__queues_drop_device(onuma__device *device, uint64_t timeout_ns) {
 
 /* -------------------------------------------------------------------- ordering */
 
-static onuma_result wait_on_device(onuma__queue_object *waiter, const onuma__marker *marker) {
+onuma_result onuma__queue_wait_marker(onuma__queue_object *waiter, const onuma__marker *marker) {
     onuma__device *device = waiter->shared.device;
     uint32_t i = atomic_load_explicit(&marker->tries, memory_order_acquire);
     if (!onuma__queue_begin(waiter)) return onuma__queue_refuse(waiter);
@@ -529,7 +529,8 @@ onuma_result onuma__queue_wait(onuma__queue *queue, onuma__queue *on, const onum
     while (r == ONUMA_OK && onuma__marker_state(marker) == ONUMA__MARKER_RECORDING) /* by another thread: moments */
         (void)onuma__backoff_pause(&backoff);
     if (r == ONUMA_OK) r = onuma__marker_record(marker); /* that one failed */
-    if (r == ONUMA_OK && onuma__marker_state(marker) != ONUMA__MARKER_PASSED) r = wait_on_device(waiter, marker);
+    if (r == ONUMA_OK && onuma__marker_state(marker) != ONUMA__MARKER_PASSED)
+        r = onuma__queue_wait_marker(waiter, marker);
     if (r == ONUMA_OK && onuma__hazards_wanted(device)) onuma__order_note(waiter, onuma__queue_of(on));
     onuma__marker_release(marker, &dead);
     onuma__dead_bury(&dead);

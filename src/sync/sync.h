@@ -92,6 +92,12 @@ void onuma__sync_end_imports(onuma__device *device); /* none lives and no free o
 onuma_result onuma__sync_note(onuma__engine *engine, onuma__queue *queue);
 /* Ask the drivers how far they are, finish what has passed for this engine. Returns whether anything became reusable. No lock may be held. */
 bool onuma__sync_poll(onuma__engine *engine);
+/*
+ * Let the in-order queue of that tag wait, on its device, for another queue that freed memory of this engine: what it
+ * did from there on serves the first at once. Returns whether any memory changed over; each call takes one queue. No lock
+ * may be held.
+ */
+bool onuma__sync_go_behind(onuma__engine *engine, onuma__tag tag);
 /* As poll, but waits until something does or the time is over. */
 bool onuma__sync_wait(onuma__engine *engine, uint64_t timeout_ns);
 /* Frees of this engine that still wait, and epochs of tags that do. Polls, so no lock may be held. */

@@ -139,6 +139,54 @@ static void blocks_in_use_are_not_served_again(void **state) {
     clReleaseCommandQueue(native);
 }
 
+/*
+ * A pool with room for one block: another queue gets it while the first one's kernel is still held back, and its own
+ * kernel, which waits on the device, has the last word. Without that order the first one's would write last.
+ */
+static void a_queue_goes_behind_another_for_its_memory(void **state) {
+    (void)state;
+    if (!has_gates() || !by_pointer()) return; /* blocks with a handle are parked: they wait for a marker */
+    const size_t size = (size_t)8 << 20;
+    api_lines lines;
+    onuma_runtime *rt = api_runtime("pool.device_wait:on", &lines);
+    fixture g = {.rt = rt, .device = api_device(rt)};
+    g.pool = pool_of(&g, ONUMA_KIND_SHARED);
+    g.info = (onuma_device_info)ONUMA_DEVICE_INFO_INIT;
+    OK(onuma_device_get_info(g.device, &g.info));
+    kernel_set first, second;
+    kernel_set_open(&first, g.info.native_context, g.info.native_device, 0);
+    kernel_set_open(&second, g.info.native_context, g.info.native_device, 0);
+    onuma_queue *q = wrap(&g, first.queue), *other = wrap(&g, second.queue);
+
+    char *block = alloc(g.pool, size, q);
+    OK(onuma_pool_set_limit(g.pool, api_stats(g.pool).reserved_bytes));
+    g.kernels = first;
+    cl_event gate = gate_close(&g, first.queue);
+    onuma_view view = view_of(&g, block);
+    stamp_submit(&first, &view, size, step_for(size), 250, NULL);
+    OK(onuma_free(block, q));
+    char *next = alloc(g.pool, size, other);
+    assert_ptr_equal(next, block);
+    view = view_of(&g, next);
+    stamp_submit(&second, &view, size, step_for(size), 9, NULL);
+    clFlush(second.queue);
+    nap(); /* a kernel that does not wait is through */
+    gate_open(gate);
+    (void)kernel_wrong(&first);
+    assert_int_equal(cpu_differs(next, size, 9), 0);
+    OK(onuma_free(next, other));
+    (void)kernel_wrong(&second);
+
+    expect_empty(g.pool);
+    OK(onuma_pool_destroy(g.pool));
+    OK(onuma_queue_release(q));
+    OK(onuma_queue_release(other));
+    kernel_set_close(&first);
+    kernel_set_close(&second);
+    onuma_runtime_destroy(rt);
+    assert_int_equal(lines.count, 0);
+}
+
 static void pools_in_use_are_neither_trimmed_nor_destroyed(void **state) {
     fixture *f = *state;
     const size_t sizes[] = {4097, (1 << 20) + 3};
@@ -280,6 +328,7 @@ int main(void) {
         TEST(large_and_small_take_turns),
         TEST(the_cpu_waits_for_the_last_owner),
         TEST(blocks_in_use_are_not_served_again),
+        TEST(a_queue_goes_behind_another_for_its_memory),
         TEST(pools_in_use_are_neither_trimmed_nor_destroyed),
         TEST(pools_with_blocks_are_not_destroyed),
         TEST(nothing_grows),

@@ -44,6 +44,57 @@ static void work_after_the_epoch_is_not_waited_for(void **state) {
     assert_true(serves(f, BLOCK, NULL, p));
 }
 
+/* Large, so that what is freed lies where all can find it once it is theirs. */
+#define LARGE ((size_t)2 << 20)
+
+static void a_queue_that_waits_on_the_device_takes_over(void **state) {
+    fixture *f = *state;
+    onuma__queue *q = wrap(f, &f->a, ONUMA_QUEUE_IN_ORDER), *other = wrap(f, &f->b, ONUMA_QUEUE_IN_ORDER);
+    void *p = take(f, LARGE, q);
+    void *own = take(f, LARGE, other); /* so that it is known to the engine */
+    submit(&f->a);
+    submit(&f->b);
+    assert_int_equal(onuma__sync_free(p, q), ONUMA_OK);
+    assert_false(onuma__sync_go_behind(f->engine, other->tag)); /* the host's queues cannot */
+    f->device->info.abilities |= ONUMA_ABILITY_WAIT;
+    assert_false(onuma__sync_go_behind(f->engine, other->tag)); /* no marker is on its way */
+    assert_int_equal(fake.waits, 0);
+    poll_gives(f, false);
+    assert_false(onuma__sync_go_behind(f->engine, 0));
+    assert_false(onuma__sync_go_behind(f->engine, q->tag));
+    assert_true(onuma__sync_go_behind(f->engine, other->tag));
+    assert_int_equal(fake.waits, 1);
+    assert_int_equal(onuma__engine_check(f->engine), ONUMA_OK);
+    assert_false(onuma__sync_go_behind(f->engine, other->tag)); /* there is no more */
+    assert_int_equal(fake.waits, 1);
+    assert_false(serves(f, LARGE, NULL, p));
+    assert_false(serves(f, LARGE, q, p));
+    assert_true(serves(f, LARGE, other, p));
+    assert_int_equal(onuma__sync_free(p, other), ONUMA_OK);
+    /* For all the others it is the second queue's now, whose end is behind the first one's. */
+    complete(&f->a);
+    poll_gives(f, false);
+    assert_false(serves(f, LARGE, NULL, p));
+    complete(&f->b);
+    poll_gives(f, true);
+    assert_true(serves(f, LARGE, NULL, p));
+    assert_int_equal(onuma__sync_free(own, other), ONUMA_OK);
+}
+
+static void what_cannot_wait_takes_nothing_over(void **state) {
+    fixture *f = *state;
+    onuma__queue *q = wrap(f, &f->a, ONUMA_QUEUE_IN_ORDER), *other = wrap(f, &f->b, ONUMA_QUEUE_UNORDERED);
+    f->device->info.abilities |= ONUMA_ABILITY_WAIT;
+    void *p = take(f, LARGE, q);
+    submit(&f->a);
+    assert_int_equal(onuma__sync_free(p, q), ONUMA_OK);
+    poll_gives(f, false);
+    assert_false(onuma__sync_go_behind(f->engine, other->tag));
+    assert_int_equal(fake.waits, 0);
+    complete(&f->a);
+    poll_gives(f, true);
+}
+
 static void an_unordered_queue_never_reuses_before_its_marker(void **state) {
     fixture *f = *state;
     onuma__queue *q = wrap(f, &f->a, ONUMA_QUEUE_UNORDERED);
@@ -267,6 +318,8 @@ int main(void) {
         TEST(the_same_queue_reuses_at_once),
         TEST(another_queue_reuses_after_the_first_has_passed),
         TEST(work_after_the_epoch_is_not_waited_for),
+        TEST(a_queue_that_waits_on_the_device_takes_over),
+        TEST(what_cannot_wait_takes_nothing_over),
         TEST(an_unordered_queue_never_reuses_before_its_marker),
         TEST(an_acquired_block_is_its_queues_again_at_once),
         TEST(an_announced_block_is_its_queues_again_at_once),
