@@ -16,10 +16,11 @@ int main(void) {
     enum { COUNT = 1000000 };
     size_t size = COUNT * sizeof(float), items = COUNT;
 
-    /* The best device of this machine, and a pool of memory that it shares with the CPU. */
+    /* An OpenCL device (onuma_device_at(runtime, 0) is the best of all), and a pool of memory that it shares with the CPU. */
     onuma_runtime *runtime;
     must(onuma_runtime_create(NULL, &runtime));
-    onuma_device *device = onuma_device_at(runtime, 0);
+    onuma_device *device;
+    must(onuma_device_find(runtime, "opencl:0", &device));
     onuma_pool_desc pool_desc = ONUMA_POOL_DESC_INIT;
     onuma_pool *pool;
     must(onuma_pool_create(device, &pool_desc, &pool));

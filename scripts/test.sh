@@ -33,6 +33,8 @@ run_tests() {
     fi
 }
 
+# The demo's kernels for CUDA are kept as text.
+step_ptx()     { scripts/ptx.sh --check; }
 step_release() { build release -DONUMA_WERROR=ON -DONUMA_TESTS=ON; }
 step_debug()   { build debug; }
 step_clang()   { build clang; }
@@ -130,7 +132,7 @@ step_fuzz()     { scripts/fuzz.sh 60; }
 step_package()  { scripts/check-package.sh; }
 step_examples() { scripts/check-examples.sh; }
 
-all=(includes files format release debug clang windows docs tidy
+all=(includes files format ptx release debug clang windows docs tidy
      tests tests_debug asan tsan valgrind fuzz package examples
      aarch64 musl musl_aarch64 glibc217 macos statistics)
 [ $# -gt 0 ] && steps=("$@") || steps=("${all[@]}")

@@ -8,7 +8,9 @@
 
 #include <stddef.h>
 
-extern const unsigned char demo_file_kernels[], demo_file_cnn[], demo_file_transformer[], demo_file_test[];
-extern const size_t demo_file_kernels_size, demo_file_cnn_size, demo_file_transformer_size, demo_file_test_size;
+extern const unsigned char demo_file_kernels[], demo_file_kernels_ptx[], demo_file_cnn[], demo_file_transformer[],
+    demo_file_test[];
+extern const size_t demo_file_kernels_size, demo_file_kernels_ptx_size, demo_file_cnn_size, demo_file_transformer_size,
+    demo_file_test_size;
 
 #endif

@@ -33,8 +33,8 @@ static bool open_queue(runner *r, const runner *beside) {
 }
 
 bool runner_open(runner *r, onuma_device *device, const demo_fault *fault) {
-    static const runner_ops *const all[] = {&runner_host_ops, &runner_opencl_ops};
-    static const char *const backends[] = {"host", "opencl"};
+    static const runner_ops *const all[] = {&runner_host_ops, &runner_opencl_ops, &runner_cuda_ops};
+    static const char *const backends[] = {"host", "opencl", "cuda"};
     *r = (runner){.device = device, .fault = fault, .info = ONUMA_DEVICE_INFO_INIT};
     if (!runner_check(r, onuma_device_get_info(device, &r->info), "onuma_device_get_info")) return false;
     for (size_t i = 0; i < sizeof all / sizeof *all && !r->ops; i++)

@@ -86,7 +86,7 @@ struct runner {
     char error[512];
 };
 
-extern const runner_ops runner_host_ops, runner_opencl_ops;
+extern const runner_ops runner_host_ops, runner_opencl_ops, runner_cuda_ops;
 
 /* Open a device that a pool was created on already, because that is what opens its context. */
 bool runner_open(runner *r, onuma_device *device, const demo_fault *fault);

@@ -66,7 +66,10 @@ static void ask_library(void *shared) {
 
 /* The report is overwritten; what findings name must stay. */
 static const char *static_name(const char *backend) {
-    return strcmp(backend, "host") == 0 ? "host" : "opencl";
+    static const char *const names[] = {"host", "cuda"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(backend, names[i]) == 0) return names[i];
+    return "opencl";
 }
 
 static trial try_library(backends_report *report, double seconds, bool open_devices, const char *config) {
@@ -97,7 +100,7 @@ static void say_device_is_deadly(findings *list, const backends_report *report, 
     const onuma_device_info *device = &report->devices[report->opened];
     char what[128];
     trial_describe(t, seconds, what, sizeof what);
-    finding *f = findings_add(list, FINDING_BLOCKS, "opencl");
+    finding *f = findings_add(list, FINDING_BLOCKS, static_name(device->backend));
     finding_say(&f->lacks, "the first use of the device %s (%s) %s", device->id, device->name,
                 t->outcome == TRIAL_HUNG ? "never ends" : "takes the program down");
     finding_say(&f->evidence, "a pool on it, tried in a process of its own, %s; driver %s%s%s", what, device->driver,
@@ -109,8 +112,7 @@ static void say_device_is_deadly(findings *list, const backends_report *report, 
 static void say_device_fails(findings *list, const backends_report *report) {
     for (size_t i = 0; i < report->device_count; i++) {
         if (!report->failures[i][0]) continue;
-        finding *f = findings_add(list, FINDING_BLOCKS, "opencl");
-        f->about = static_name(report->devices[i].backend);
+        finding *f = findings_add(list, FINDING_BLOCKS, static_name(report->devices[i].backend));
         finding_say(&f->evidence, "%s", report->failures[i]);
         if (report->devices[i].proof == ONUMA_PROOF_FAILED) {
             finding_say(&f->lacks, "the device %s (%s) shares no memory with the CPU", report->devices[i].id,
@@ -158,7 +160,9 @@ void backends_conclude(findings *list, const backends_report *report) {
         const onuma_backend_info *info = &report->backends[i];
         bool works = info->status == ONUMA_BACKEND_OK && report->devices_of[i] > 0;
         const char *about = static_name(info->name);
-        if (works || findings_blocking(list, about)) continue;
+        /* CUDA is missed only where there is a chip for it, and who looks for chips has said so. */
+        const bool missed = info->status != ONUMA_BACKEND_ABSENT || strcmp(about, "cuda") != 0;
+        if (works || !missed || findings_blocking(list, about)) continue;
         finding *f = findings_add(list, FINDING_BLOCKS, about);
         finding_say(&f->evidence, "%s: %s", info->name, info->detail);
         if (strstr(info->detail, "backends:host")) {
@@ -166,7 +170,8 @@ void backends_conclude(findings *list, const backends_report *report) {
             finding_say(&f->remedy, "take backends:host out of OPENNUMA_CONF");
         } else {
             finding_say(&f->lacks, "%s", info->detail[0] ? info->detail : "no device answers");
-            finding_say(&f->remedy, "clinfo shows which driver fails: update or remove its package");
+            finding_say(&f->remedy, "%s shows which driver fails: update or remove its package",
+                        strcmp(about, "cuda") == 0 ? "nvidia-smi" : "clinfo");
         }
     }
 }

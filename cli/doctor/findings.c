@@ -21,10 +21,15 @@ void finding_say(finding_text *out, const char *format, ...) {
     va_end(arguments);
 }
 
+/* Whether it speaks of one driver interface, and so of no other. */
+static bool is_of_an_interface(const finding *f) {
+    return strcmp(f->about, "cuda") == 0 || strcmp(f->about, "opencl") == 0;
+}
+
 static bool blocks(const finding *f, const char *backend) {
     if (f->severity != FINDING_BLOCKS) return false;
     if (f->everything || strcmp(f->about, backend) == 0) return true;
-    return strcmp(backend, "host") != 0 && strcmp(f->about, "host") != 0;
+    return strcmp(backend, "host") != 0 && strcmp(f->about, "host") != 0 && !is_of_an_interface(f);
 }
 
 const finding *findings_blocking(const findings *list, const char *backend) {

@@ -17,9 +17,9 @@ static finding *tell(findings *list, finding_severity severity, const onuma_devi
 static void say_none_works(findings *list, const onuma_device_info *device) {
     finding *f = tell(list, FINDING_BLOCKS, device);
     if (device->sharing_notes & ONUMA_SHARING_NOT_OFFERED) {
-        finding_say(&f->lacks, "%s cannot share memory by the way that opencl.share in OPENNUMA_CONF names",
-                    device->id);
-        finding_say(&f->remedy, "take opencl.share out of OPENNUMA_CONF, or name another way");
+        finding_say(&f->lacks, "%s cannot share memory by the way that %s.share in OPENNUMA_CONF names", device->id,
+                    device->backend);
+        finding_say(&f->remedy, "take %s.share out of OPENNUMA_CONF, or name another way", device->backend);
     } else if (device->sharing_notes & ONUMA_SHARING_NO_KERNELS) {
         finding_say(&f->lacks, "%s runs no kernels: its driver reports success and does nothing", device->id);
         finding_say(&f->remedy, "use a driver for hardware that is there; take debug settings of this one (such as "

@@ -2,59 +2,24 @@
 #include "opencl/loader.h"
 
 #include <stdio.h>
-#include <string.h>
+
+#include "driver_library.h"
 
 #if defined(_WIN32)
-#include <windows.h>
 #define LIBRARY "OpenCL.dll"
 #else
-#include <dlfcn.h>
 #define LIBRARY "libOpenCL.so.1"
-#endif
-
-#if defined(_WIN32)
-static void *open_library(char *why, size_t size) {
-    /* The system folder alone: a DLL beside the program or in the working folder is not the loader. */
-    HMODULE library = LoadLibraryExA(LIBRARY, NULL, LOAD_LIBRARY_SEARCH_SYSTEM32);
-    if (!library) snprintf(why, size, LIBRARY ": error %lu", (unsigned long)GetLastError());
-    return (void *)library;
-}
-
-static void *find_symbol(void *library, const char *name) {
-    void *symbol;
-    FARPROC found = GetProcAddress((HMODULE)library, name);
-    memcpy(&symbol, &found, sizeof symbol);
-    return symbol;
-}
-#else
-static void *open_library(char *why, size_t size) {
-    /* Preloaded in the system's place (oclgrind does that), OpenCL is already here; the library looks alike. */
-    void *process = dlopen(NULL, RTLD_NOW | RTLD_LOCAL);
-    if (process && dlsym(process, "clGetPlatformIDs")) return process;
-    void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
-    if (!library) snprintf(why, size, "%s", dlerror());
-    return library;
-}
-
-static void *find_symbol(void *library, const char *name) {
-    return dlsym(library, name);
-}
 #endif
 
 /* Both lists into the struct. The name of the first required function that is missing, or NULL. */
 static const char *fill(cli_opencl *functions, void *library) {
     const char *missing = NULL;
-    void *symbol;
-    /* memcpy because ISO C has no conversion between object and function pointers. */
 #define CLI_X(name)                                                                                                    \
-    symbol = find_symbol(library, #name);                                                                              \
-    memcpy(&functions->name, &symbol, sizeof symbol);                                                                  \
-    if (!symbol && !missing) missing = #name;
+    cli_library_find(library, #name, &functions->name);                                                                \
+    if (!functions->name && !missing) missing = #name;
     CLI_OPENCL_REQUIRED(CLI_X)
 #undef CLI_X
-#define CLI_X(name)                                                                                                    \
-    symbol = find_symbol(library, #name);                                                                              \
-    memcpy(&functions->name, &symbol, sizeof symbol);
+#define CLI_X(name) cli_library_find(library, #name, &functions->name);
     CLI_OPENCL_OPTIONAL(CLI_X)
 #undef CLI_X
     return missing;
@@ -66,8 +31,9 @@ const cli_opencl *cli_opencl_load(const char **why) {
     static char reason[256];
     if (state == UNTRIED) {
         state = FAILED;
-        /* Never closed: drivers leave threads and exit handlers behind. */
-        void *library = open_library(reason, sizeof reason);
+        /* Preloaded in the system's place (oclgrind does that), OpenCL is already here; the library looks alike. */
+        void *library = cli_library_of_process("clGetPlatformIDs");
+        if (!library) library = cli_library_open(LIBRARY, reason, sizeof reason);
         const char *missing = library ? fill(&functions, library) : NULL;
         if (missing)
             snprintf(reason, sizeof reason, LIBRARY " has no %s: it is older than OpenCL 1.2", missing);

@@ -8,8 +8,12 @@ onuma_result streams_create(onuma_device *device, const trace *t, streams *out) 
     onuma_device_info info = ONUMA_DEVICE_INFO_INIT;
     onuma_result r = onuma_device_get_info(device, &info);
     if (r != ONUMA_OK) return r;
-    r = strcmp(info.backend, "opencl") == 0 ? streams_create_opencl(out, device, &info)
-                                            : streams_create_host(out, device);
+    if (strcmp(info.backend, "opencl") == 0)
+        r = streams_create_opencl(out, device, &info);
+    else if (strcmp(info.backend, "cuda") == 0)
+        r = streams_create_cuda(out, device, &info);
+    else
+        r = streams_create_host(out, device);
     if (r != ONUMA_OK) streams_destroy(out);
     return r;
 }

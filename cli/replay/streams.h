@@ -55,8 +55,9 @@ onuma_result streams_create(onuma_device *device, const trace *t, streams *out);
 void streams_finish(streams *s);
 void streams_destroy(streams *s);
 
-/* The two kinds, which fill all but `trace`. On failure *s is as far as it came; streams_create destroys it. */
+/* The kinds, which fill all but `trace`. On failure *s is as far as it came; streams_create destroys it. */
 onuma_result streams_create_host(streams *s, onuma_device *device);
 onuma_result streams_create_opencl(streams *s, onuma_device *device, const onuma_device_info *info);
+onuma_result streams_create_cuda(streams *s, onuma_device *device, const onuma_device_info *info);
 
 #endif

@@ -76,13 +76,16 @@ typedef struct onuma_backend_device_info {
     uint64_t          memory_total;
     uint64_t          max_segment;      /**< largest single allocation the driver states; 0: no limit known */
     size_t            alignment;        /**< every block's: the strictest of view origin, cache line, flush granule */
-    size_t            page_size;        /**< commit granule of the reserve group; alignment of imports; 0: neither */
+    size_t            page_size;        /**< commit granule of the reserve group (any power of two); alignment of
+                                             imports where they need one; 0: neither */
     onuma_via         via;              /**< how views of shared memory are bound */
     uint64_t          native_context, native_device; /**< 0 before the device is opened */
     onuma_proof       proof;            /**< NONE before somebody has looked */
     bool              import_zero_copy; /**< only if seen */
     char              sharing_detail[256];
     uint32_t          sharing_notes;    /**< of ONUMA_SHARING_* */
+    uint32_t          unreserved_kinds; /**< bit (1u << ONUMA_KIND_x) for each kind that RESERVE does not hold for: it comes
+                                             in segments only */
 } onuma_backend_device_info;
 
 /**
@@ -169,7 +172,7 @@ typedef struct onuma_backend {
     void (*queue_close)(onuma_backend_queue *queue);
     /** A marker of everything submitted to the queue so far. It may be lazy; polling must make it progress. */
     onuma_result (*marker_record)(onuma_backend_queue *queue, onuma_backend_marker **out);
-    /** A marker that passes with a native event, which is retained. */
+    /** A marker that passes with a native event, which is retained where the API counts its events. */
     onuma_result (*marker_wrap)(onuma_backend_queue *queue, const onuma_native_event *event, onuma_backend_marker **out);
     /** *passed: whether the device has gone by it. Never blocks. DEVICE_LOST and other failures of the work itself are errors. */
     onuma_result (*marker_poll)(onuma_backend_marker *marker, bool *passed);

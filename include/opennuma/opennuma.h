@@ -597,7 +597,8 @@ ONUMA_API onuma_result onuma_use(onuma_queue *q, void *ptr, onuma_access mode);
 /** onuma_use for n blocks: all or none. */
 ONUMA_API onuma_result onuma_use_many(onuma_queue *q, size_t n, void *const *ptrs, const onuma_access *modes);
 
-/** The announced work is submitted. `done` is its event (retained until passed); NULL: the library marks the queue. */
+/** The announced work is submitted. `done` is its event (retained until passed, but for CUDA's, which nobody can retain:
+ * keep those until then); NULL: the library marks the queue. */
 ONUMA_API onuma_result onuma_submitted(onuma_queue *q, const onuma_native_event *done);
 
 /**

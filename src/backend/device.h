@@ -96,6 +96,7 @@ onuma_result onuma__device_note(onuma__device *device, onuma_result r);
 extern const onuma_backend *const onuma__backends[];
 extern const size_t onuma__backend_total;
 extern const onuma_backend onuma__backend_host;
+extern const onuma_backend onuma__backend_cuda;
 extern const onuma_backend onuma__backend_opencl;
 
 #endif

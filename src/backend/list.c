@@ -4,6 +4,7 @@
 #include "backend/device.h"
 
 const onuma_backend *const onuma__backends[] = {
+    &onuma__backend_cuda,
     &onuma__backend_opencl,
     &onuma__backend_host,
 };

@@ -20,6 +20,7 @@
     X(check,          "check",          CHOICE("none|hazards"), "none", "hazards: report conflicting and unannounced accesses") \
     X(backends,       "backends",       CHOICE("all|host"), "all", "host: load no driver at all") \
     X(host_large_pages, "host.large_pages", BOOL, "off", "segments of the host's pools in large pages, where the system lets this process have them; else ordinary ones") \
+    X(cuda_share,     "cuda.share",     CHOICE("auto|vmm|pinned|managed"), "auto", "how CUDA devices share memory with the CPU; auto takes the first of vmm and pinned that works, managed memory is taken only by this") \
     X(opencl_share,   "opencl.share",   CHOICE("auto|usm|svm_fine|svm_coarse|import"), "auto", "how OpenCL devices share memory with the CPU; auto takes the best that works") \
     X(opencl_probe,   "opencl.probe",   CHOICE("cached|always|off"), "cached", "whether a kernel proves, at a device's first use, that sharing works: cached keeps the result in the user's cache folder, off believes the driver") \
     X(opencl_patience, "opencl.patience", TIME, "30s", "how long that proof may wait for a device in all; one that keeps it waiting longer counts as hung") \

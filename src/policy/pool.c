@@ -39,12 +39,14 @@ static onuma_result check_desc(const onuma__device *device, const onuma_pool_des
 
 /* RANGE or SEGMENTS. */
 static onuma_result choose_mode(const onuma__device *device, const onuma_pool_desc *desc, onuma_source *mode) {
-    bool can_reserve = desc->simulate || (device->info.abilities & ONUMA_ABILITY_RESERVE) != 0;
+    const bool reserves = (device->info.abilities & ONUMA_ABILITY_RESERVE) != 0 &&
+                          (device->info.unreserved_kinds & 1u << desc->kind) == 0;
+    const bool can_reserve = desc->simulate || reserves;
     if (desc->source == ONUMA_SOURCE_RANGE && !can_reserve)
         return onuma__fail(ONUMA_ERROR_NOT_SUPPORTED,
-                           "device %s cannot reserve addresses apart from memory, so it has no ranges; ask for "
-                           "ONUMA_SOURCE_SEGMENTS or _AUTO",
-                           device->id);
+                           "device %s cannot reserve addresses apart from memory of kind %s, so it has no ranges; ask "
+                           "for ONUMA_SOURCE_SEGMENTS or _AUTO",
+                           device->id, kind_name(desc->kind));
     *mode = desc->source != ONUMA_SOURCE_AUTO ? desc->source : can_reserve ? ONUMA_SOURCE_RANGE : ONUMA_SOURCE_SEGMENTS;
     return ONUMA_OK;
 }

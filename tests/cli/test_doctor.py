@@ -74,7 +74,7 @@ class WholeTest(DoctorCase):
     def test_healthy(self):
         self.healthy()
         report = self.report(status=harness.HELD)
-        self.assertEqual([b["name"] for b in report["backends"]], ["opencl", "host"])
+        self.assertEqual([b["name"] for b in report["backends"]], ["cuda", "opencl", "host"])
         self.assertEqual([d["id"] for d in report["devices"]], ["opencl:0", "host"])
         for device in report["devices"]:
             self.assertEqual(set(device), {"id", "name", "driver", "shared_via", "proof", "coherent", "import_zero_copy",
@@ -114,10 +114,10 @@ class VendorsTest(DoctorCase):
             self.find(report, f"OCL_ICD_VENDORS={path} holds no driver", "blocks", remedy="unset OCL_ICD_VENDORS")
 
     def test_one_file_and_one_library(self):
-        self.assertEqual(self.report(OCL_ICD_VENDORS=str(POCL))["backends"][0]["ok"], True)
-        self.assertEqual(self.report(OCL_ICD_VENDORS="pocl.icd")["backends"][0]["ok"], True)
+        self.assertEqual(self.report(OCL_ICD_VENDORS=str(POCL))["backends"][1]["ok"], True)
+        self.assertEqual(self.report(OCL_ICD_VENDORS="pocl.icd")["backends"][1]["ok"], True)
         library = POCL.read_text().strip()
-        self.assertEqual(self.report(OCL_ICD_VENDORS=library)["backends"][0]["ok"], True)
+        self.assertEqual(self.report(OCL_ICD_VENDORS=library)["backends"][1]["ok"], True)
         report = self.report(OCL_ICD_VENDORS=str(BROKEN / "needs_what_is_absent.so"), status=harness.FAILED)
         self.find(report, "needs the library libabsent.so, which is not there", "blocks")
 
@@ -212,8 +212,8 @@ class DriversTest(DoctorCase):
                 self.healthy()
             report = self.report(*arguments, status=harness.FAILED)
             self.find(report, words, "blocks", evidence=evidence, remedy=str(path))
-            self.assertFalse(report["backends"][0]["ok"])
-            self.assertTrue(report["backends"][1]["ok"])
+            self.assertFalse(report["backends"][1]["ok"])
+            self.assertTrue(report["backends"][2]["ok"])
 
     def test_aborts_at_load(self):
         self.deadly("aborts_at_load", "aborts_at_load.so takes down every program",
@@ -251,7 +251,7 @@ class SettingsTest(DoctorCase):
         self.healthy()
         report = self.report(OPENNUMA_CONF="no_such_key:1", status=harness.FAILED)
         self.find(report, "OPENNUMA_CONF is wrong", "blocks", evidence="no_such_key", remedy="unset OPENNUMA_CONF")
-        self.assertEqual([b["ok"] for b in report["backends"]], [False, False])
+        self.assertEqual([b["ok"] for b in report["backends"]], [False, False, False])
         self.assertEqual(report["devices"][0]["id"], "opencl:0")
 
     def test_configuration_leaves_drivers_out(self):
