@@ -179,6 +179,10 @@ typedef struct onuma_backend {
     void (*marker_destroy)(onuma_backend_marker *marker);
     /* ---- WAIT: later work of `queue` runs after the marker, on the device. */
     onuma_result (*queue_wait_marker)(onuma_backend_queue *queue, onuma_backend_marker *marker);
+
+    /* ---- optional, of segments of the RESERVE group: what committed pages hold is wanted no more. They stay committed
+     * and may be written again with no further call; the system may take their memory meanwhile. */
+    onuma_result (*segment_discard)(onuma_backend_device *device, onuma_segment *segment, size_t offset, size_t size);
 } onuma_backend;
 
 #if defined(__cplusplus)

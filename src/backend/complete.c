@@ -95,6 +95,12 @@ static onuma_result no_segment_decommit(onuma_backend_device *device, onuma_segm
     return refuse("segment_decommit");
 }
 
+static onuma_result no_segment_discard(onuma_backend_device *device, onuma_segment *segment, size_t offset,
+                                       size_t size) {
+    (void)device, (void)segment, (void)offset, (void)size;
+    return refuse("segment_discard");
+}
+
 static onuma_result no_import_host(onuma_backend_device *device, void *host, size_t size, bool read_only,
                                    onuma_segment *out) {
     (void)device, (void)host, (void)size, (void)read_only, (void)out;
@@ -181,6 +187,7 @@ static onuma_result no_queue_wait_marker(onuma_backend_queue *queue, onuma_backe
     X(segment_reserve, RESERVE)                                                                                        \
     X(segment_commit, RESERVE)                                                                                         \
     X(segment_decommit, RESERVE)                                                                                       \
+    X(segment_discard, SINGLE)                                                                                         \
     X(import_host, IMPORT)                                                                                             \
     X(view_create, HANDLES)                                                                                            \
     X(view_retain, HANDLES)                                                                                            \

@@ -115,6 +115,10 @@ static onuma_result host_decommit(onuma_backend_device *device, onuma_segment *s
     (void)device;
     return onuma__os_decommit((char *)segment->base + offset, size);
 }
+static onuma_result host_discard(onuma_backend_device *device, onuma_segment *segment, size_t offset, size_t size) {
+    (void)device;
+    return onuma__os_discard((char *)segment->base + offset, size);
+}
 static onuma_result host_import(onuma_backend_device *device, void *memory, size_t size, bool read_only,
                                 onuma_segment *out) {
     *out = (onuma_segment){.struct_size = sizeof *out, .base = memory, .size = size, .kind = ONUMA_KIND_SHARED};
@@ -174,6 +178,6 @@ const onuma_backend onuma__backend_host = {
     .device_open = host_device_open, .device_close = host_device_close, .device_info = host_device_info,
     .memory_free = host_memory_free, .segment_create = host_create, .segment_destroy = host_destroy,
     .segment_reserve = host_reserve, .segment_commit = host_commit, .segment_decommit = host_decommit,
-    .import_host = host_import, .queue_open = host_queue_open, .queue_close = host_queue_close,
+    .segment_discard = host_discard, .import_host = host_import, .queue_open = host_queue_open, .queue_close = host_queue_close,
     .marker_record = host_marker_record, .marker_wrap = host_marker_wrap, .marker_poll = host_marker_poll,
     .marker_destroy = host_marker_destroy};

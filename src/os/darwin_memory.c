@@ -41,6 +41,12 @@ int onuma__os_nameless_file(void) {
     return -1;
 }
 
+onuma_result onuma__os_discard(void *p, size_t size) {
+    onuma_result r = onuma__os_check_pages("discarding", p, size);
+    if (r != ONUMA_OK) return r;
+    return madvise(p, size, MADV_FREE) == 0 ? ONUMA_OK : onuma__os_fail_errno("discarding", p, size);
+}
+
 /* Programs get none to choose: the system gives Macs of Intel's superpages rarely, and others never. */
 size_t onuma__os_large_page_size(const char **why) {
     *why = "macOS has none for programs";

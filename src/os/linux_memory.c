@@ -22,6 +22,15 @@ onuma_result onuma__os_decommit(void *p, size_t size) {
     return r;
 }
 
+onuma_result onuma__os_discard(void *p, size_t size) {
+    enum { FREE_LAZILY = 8 }; /* MADV_FREE, which the headers of old C libraries lack */
+    onuma_result r = onuma__os_check_pages("discarding", p, size);
+    if (r != ONUMA_OK) return r;
+    if (madvise(p, size, FREE_LAZILY) == 0) return ONUMA_OK;
+    if (errno == EINVAL) return onuma__fail(ONUMA_ERROR_NOT_SUPPORTED, "discarding: this kernel cannot, or not here");
+    return onuma__os_fail_errno("discarding", p, size);
+}
+
 /* The kernel copies the signal set in before it looks at what to do with it, and there is nothing that it would do. */
 bool onuma__os_can_read(const void *p) {
     enum { NOTHING = -1 };

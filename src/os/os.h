@@ -48,6 +48,11 @@ onuma_result onuma__os_commit(void *p, size_t size);
 /* Give the memory back, keep the addresses; touching them faults again; recommitted pages are zero. */
 onuma_result onuma__os_decommit(void *p, size_t size);
 
+/* What stands in these committed pages is wanted no more: the system may take their memory when it is short, and gives
+ * other (zeroed) memory at the next touch; until then nothing changes, and no call is needed to write to them again.
+ * NOT_SUPPORTED where the system has nothing of the kind (Linux before 4.5). */
+onuma_result onuma__os_discard(void *p, size_t size);
+
 /* Give back a whole reservation or map, committed or not. `size` as it was asked for. */
 void onuma__os_release(void *p, size_t size);
 
@@ -141,6 +146,7 @@ typedef struct onuma__os_thread {
     const void *key;     /* src/pool: what the thread last allocated with, and */
     void *heap;          /* the heap that served it */
     uint32_t in_handler; /* src/policy: depth of user handlers on this thread's stack */
+    uint32_t long_ways;  /* src/policy: calls that took one */
 } onuma__os_thread;
 
 /*
@@ -251,6 +257,23 @@ uint64_t onuma__os_now(void); /* monotonic, ns */
 typedef struct onuma__os_worker onuma__os_worker;
 onuma_result onuma__os_worker_start(void (*fn)(void *), void *argument, onuma__os_worker **out);
 void onuma__os_worker_join(onuma__os_worker *worker); /* waits for it to return; NULL ok */
+
+/*
+ * What a thread of the library's own sleeps on: until some time has passed, or somebody wakes it, or, if it is to know of that,
+ * the system is short of memory. One sleeper at a time. A fork()ed child has its parent's and must only destroy it.
+ */
+typedef struct onuma__os_watch onuma__os_watch;
+typedef enum {
+    ONUMA__OS_QUIET,   /* woken, or the time has passed: nothing is known to be short */
+    ONUMA__OS_PRESSED, /* the system is busy finding memory, or low on it */
+    ONUMA__OS_STARVED  /* a limit on this process was reached, or nearly: more may end it */
+} onuma__os_pressure;
+
+/* *why (a constant) where pressure was asked for and this system does not tell of it; else NULL. OUT_OF_MEMORY. */
+onuma_result onuma__os_watch_create(bool pressure, onuma__os_watch **out, const char **why);
+onuma__os_pressure onuma__os_watch_sleep(onuma__os_watch *watch, uint64_t ns);
+void onuma__os_watch_wake(onuma__os_watch *watch);    /* the present sleep, or the next one */
+void onuma__os_watch_destroy(onuma__os_watch *watch); /* NULL ok */
 
 /* -------------------------------------------------------- drivers, environment */
 

@@ -44,6 +44,10 @@ uint64_t onuma__os_thread_next_number(void);
 /* onuma__os_memory of Linux, with /proc and /sys looked for under `root`, so that tests can show it any machine. */
 void onuma__os_memory_under(const char *root, uint64_t *total, uint64_t *available);
 
+/* Likewise; and what it counts in the text of memory.events, with a newline before it: times that the group was at its limit. */
+onuma_result onuma__os_watch_create_under(const char *root, bool pressure, onuma__os_watch **out, const char **why);
+uint64_t onuma__os_count_events(const char *text);
+
 /* The system's own text for an error number (errno; GetLastError on Windows). */
 typedef struct onuma__os_error {
     char text[160];

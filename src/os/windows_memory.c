@@ -54,6 +54,13 @@ onuma_result onuma__os_decommit(void *p, size_t size) {
     return ONUMA_OK;
 }
 
+onuma_result onuma__os_discard(void *p, size_t size) {
+    onuma_result r = onuma__os_check_pages("discarding", p, size);
+    if (r != ONUMA_OK) return r;
+    if (!VirtualAlloc(p, size, MEM_RESET, PAGE_READWRITE)) return fail_last("discarding", p, size);
+    return ONUMA_OK;
+}
+
 void onuma__os_release(void *p, size_t size) {
     size_t whole = 0;
     if (!onuma__align_up(size, onuma__os_abilities_get()->page_size, &whole)) whole = 0;

@@ -47,6 +47,7 @@ onuma_result onuma__pool_alloc(onuma__pool *pool, size_t size, size_t align, onu
     onuma_result r = queue != NULL ? onuma__sync_note(pool->owner.engine, queue) : ONUMA_OK;
     if (ONUMA__LIKELY(r == ONUMA_OK)) r = onuma__engine_alloc(pool->owner.engine, size, align, tag, out);
     if (ONUMA__UNLIKELY(r == ONUMA__MISS)) r = onuma__ladder_climb(pool, size, align, tag, out);
+    onuma__upkeep_count();
     if (ONUMA__UNLIKELY(r != ONUMA_OK)) {
         *out = NULL;
         atomic_fetch_add_explicit(&pool->alloc_failure_count, 1, memory_order_relaxed);
@@ -61,6 +62,7 @@ onuma_result onuma__pool_alloc(onuma__pool *pool, size_t size, size_t align, onu
 }
 
 onuma_result onuma__pool_free(void *ptr, onuma__queue *queue) {
+    onuma__upkeep_count();
     if (ONUMA__LIKELY(atomic_load_explicit(&tracking_pools, memory_order_relaxed) == 0))
         return onuma__sync_free(ptr, queue);
 

@@ -11,8 +11,14 @@ static void give(void) {
     onuma__os_lock_release(&lock);
 }
 
+static void give_in_child(void) {
+    onuma__pools_in_child();
+    onuma__keeper_in_child();
+    give();
+}
+
 static void watch_forks(void) {
-    onuma__os_at_fork(3, take, give, give);
+    onuma__os_at_fork(3, take, give, give_in_child);
 }
 
 void onuma__policy_lock(void) {

@@ -12,6 +12,19 @@
 #include "track/track.h"
 
 typedef struct onuma__pool onuma__pool;
+
+/* How much a pool may hold: see decay.c. `half_life` and `floor` are constant, the rest is the visitor's (pools.c). */
+#define ONUMA__DECAY_DELAY 8u
+typedef struct onuma__decay {
+    uint64_t half_life; /* ns; 0: nothing decays */
+    size_t floor;
+    uint64_t at;                       /* the last step, in ns of onuma__os_now */
+    uint64_t high;                     /* bytes: what was in use, with what has not decayed of its past */
+    uint64_t excess;                   /* high less what was in use at the last step */
+    unsigned age;                      /* steps since most of the excess became idle */
+    uint64_t past[ONUMA__DECAY_DELAY]; /* `high` at the last steps, the latest first */
+} onuma__decay;
+
 struct onuma__pool {
     onuma__owner owner; /* first: sync sees the pool through it */
     char name[64];
@@ -31,6 +44,12 @@ struct onuma__pool {
     onuma_oom_handler *handler; /* these two under the policy lock; it is not held while the handler runs */
     void *handler_user;
     onuma__pool *next_kept; /* in quarantine; under the policy lock */
+    /* In the list of pools.c, under the policy lock. */
+    onuma__pool *previous, *next;
+    uint64_t serial;            /* in order of entering; 0: not in the list */
+    struct onuma__visit *visit; /* of whoever looks after the pool at the moment */
+    bool kept;                  /* the keeper looks after it (keeper.c) */
+    onuma__decay decay;
 };
 
 /* `desc` is complete: every member has a value. Not checked before: what it asks for. */
@@ -70,6 +89,17 @@ void onuma__pool_get_stats(onuma__pool *pool, onuma_pool_stats *out);
 void onuma__pool_reset_peak(onuma__pool *pool);
 /* Live blocks to the log. Returns how many there are. No other thread may use the pool meanwhile. */
 uint64_t onuma__pool_report_leaks(onuma__pool *pool);
+
+/*
+ * Called now and then on the long ways of allocations and frees: lets memory decay that is due. Nearly free, and no
+ * look at the clock, but for one call in so many.
+ */
+#define ONUMA__UPKEEP_EVERY 64u
+void onuma__upkeep(void);
+static inline void onuma__upkeep_count(void) {
+    onuma__os_thread *thread = onuma__os_thread_get();
+    if (ONUMA__UNLIKELY(++thread->long_ways % ONUMA__UPKEEP_EVERY == 0)) onuma__upkeep();
+}
 
 onuma_result onuma__import(onuma__device *device, void *host, size_t size, const onuma_import_desc *desc, void **out);
 

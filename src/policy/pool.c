@@ -113,6 +113,9 @@ onuma_result onuma__pool_create(onuma__device *device, const onuma_pool_desc *de
     if (r != ONUMA_OK) goto destroy_engine;
     pool->due = onuma__engine_due(pool->owner.engine);
     atomic_fetch_add_explicit(&device->users, 1, memory_order_relaxed);
+    onuma__decay_start(pool, onuma__os_now());
+    onuma__pools_enter(pool);
+    onuma__keeper_want(pool);
     if (pool->sites != NULL) onuma__tracking_changed(true);
     *out = pool;
     return ONUMA_OK;
@@ -131,6 +134,8 @@ free_pool:
 /* Of a pool whose memory nobody uses any more. */
 static void give_back(onuma__pool *pool) {
     onuma__device *device = pool->owner.device;
+    onuma__pools_leave(pool);
+    onuma__keeper_leave(pool);
     onuma__engine_destroy(pool->owner.engine);
     if (pool->sites != NULL) onuma__tracking_changed(false);
     onuma__sites_destroy(pool->sites);

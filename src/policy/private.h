@@ -13,6 +13,40 @@
 void onuma__policy_lock(void);
 void onuma__policy_unlock(void);
 
+/* A pool is there for all to see; and is not: returns when nobody is at it any more (but the caller, see onuma__visit). */
+void onuma__pools_enter(onuma__pool *pool);
+void onuma__pools_leave(onuma__pool *pool);
+
+/*
+ * Someone at a pool that is not his: it stays while he is there, and nobody else visits. But what he calls may run a
+ * function of the user's (a deleter, say) that destroys this very pool: after calls that might, `gone` tells.
+ */
+typedef struct onuma__visit {
+    onuma__pool *pool;
+    uint64_t thread; /* number of the visitor's */
+    bool gone;
+} onuma__visit;
+
+/* Call fn for each pool that has no visitor and may be used in this process, with no lock held. */
+void onuma__pools_visit(void (*fn)(onuma__visit *visit, void *user), void *user);
+/* Around fork(), in the child, under the policy lock: the visitors that it does not have are gone. */
+void onuma__pools_in_child(void);
+
+void onuma__decay_start(onuma__pool *pool, uint64_t now);
+/* The pool's steps up to `now`, in a visit. */
+void onuma__decay_step(onuma__visit *visit, uint64_t now);
+/* The steps of all pools that are due. When the next is, in ns of onuma__os_now; UINT64_MAX: never. */
+uint64_t onuma__decay_round(uint64_t now);
+/* Times between steps; 0: the pool does not decay. */
+uint64_t onuma__decay_tick(const onuma__pool *pool);
+
+/* The library's own thread: runs while there is a pool that wants it. Join by leaving. */
+void onuma__keeper_want(onuma__pool *pool);
+void onuma__keeper_leave(onuma__pool *pool);
+/* A fork may have taken it away. */
+void onuma__keeper_check(void);
+void onuma__keeper_in_child(void);
+
 /* Count bytes about to be asked for; LIMIT, and nothing counted, if they would pass the limit. */
 onuma_result onuma__pool_admit(onuma__pool *pool, size_t size);
 /* The source's answer about admitted bytes: they are held now, or not admitted any more. Returns r. */

@@ -13,6 +13,8 @@
 static onuma__pool *kept_pools; /* under the policy lock */
 
 void onuma__pool_keep(onuma__pool *pool) {
+    onuma__pools_leave(pool);
+    onuma__keeper_leave(pool);
     onuma__engine_forget_keys(pool->owner.engine); /* its handle is dead, and no thread may go on allocating */
     onuma__policy_lock();
     pool->handler = NULL;

@@ -162,6 +162,13 @@ static onuma_result decommit(void *self, const onuma__span *span, size_t offset,
     return onuma__device_note(pool->owner.device, r);
 }
 
+static onuma_result discard(void *self, const onuma__span *span, size_t offset, size_t size) {
+    onuma__pool *pool = self;
+    holding *held = span->own;
+    onuma_result r = pool->owner.device->ops->segment_discard(backend_of(pool), &held->segment, offset, size);
+    return onuma__device_note(pool->owner.device, r);
+}
+
 static void release(void *self, const onuma__span *span, size_t committed) {
     onuma__pool *pool = self;
     holding *held = span->own;
@@ -180,6 +187,7 @@ onuma__source onuma__backend_source(onuma__pool *pool, bool range) {
         .reserve = range ? reserve : NULL,
         .commit = range ? commit : NULL,
         .decommit = range ? decommit : NULL,
+        .discard = range ? discard : NULL,
         .release = release,
         .page = pool->owner.device->info.page_size,
         .longest_range = (size_t)(onuma__os_abilities_get()->address_space / RANGES_IN_ADDRESS_SPACE),

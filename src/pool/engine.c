@@ -56,8 +56,9 @@ static void clear_statistics(onuma__engine *engine) {
                                     &engine->cached};
     for (size_t i = 0; i < sizeof gauges / sizeof gauges[0]; i++)
         clear_gauge(gauges[i]);
-    _Atomic uint64_t *const counters[] = {&engine->totals.allocs, &engine->totals.frees, &engine->segment_allocs,
-                                          &engine->segment_frees, &engine->commits,      &engine->decommits};
+    _Atomic uint64_t *const counters[] = {&engine->totals.allocs,       &engine->totals.frees, &engine->segment_allocs,
+                                          &engine->segment_frees,       &engine->commits,      &engine->decommits,
+                                          &engine->totals.in_use_lately};
     for (size_t i = 0; i < sizeof counters / sizeof counters[0]; i++)
         atomic_store_explicit(counters[i], 0, memory_order_relaxed);
 }
@@ -108,7 +109,7 @@ onuma_result onuma__engine_create(const onuma__engine_desc *desc, onuma__engine 
         engine->tags[i] = NULL;
     engine->zero = (onuma__tag_state){0};
     engine->epoch = 1;
-    engine->stranded = engine->freed_unnoted = engine->alert = 0;
+    engine->stranded = engine->freed_unnoted = engine->alert = engine->discarded_pages = 0;
     engine->node_count = engine->slab_bytes = engine->tag_count = engine->segment_metadata = 0;
     for (unsigned sort = 0; sort < ONUMA__SORTS; sort++)
         engine->growing[sort] = false;

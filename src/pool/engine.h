@@ -117,7 +117,8 @@ struct onuma__segment {
     uintptr_t high;                  /* end of the highest memory ever taken: what metadata has been touched */
     /* Range mode. A page is committed, in transition (`moving`, by the thread that set it) or neither. */
     uint64_t *committed, *moving;
-    size_t page; /* bytes of one: the engine's */
+    uint64_t *discarded; /* committed pages whose contents were given up, and which have not been taken since */
+    size_t page;         /* bytes of one: the engine's */
     size_t pages;
     size_t committed_pages;
     size_t committed_end; /* no page from here on was ever committed */
@@ -156,6 +157,7 @@ typedef struct onuma__gauge {
 /* Where allocations and frees are counted: see stats.h. */
 typedef struct onuma__totals {
     onuma__gauge in_use, requested, blocks;
+    _Atomic uint64_t in_use_lately; /* the peak since it was last asked for (onuma__engine_peak_lately); relaxed */
     _Atomic uint64_t allocs, frees;
 } onuma__totals;
 
@@ -198,6 +200,7 @@ struct onuma__engine {
     size_t freed_unnoted; /* under queues' tags since `due` was last set */
     size_t alert;         /* bytes of frees for which the pool is still watched after it grew: see tag.c */
     size_t node_count, slab_bytes, tag_count, segment_metadata; /* for metadata_bytes */
+    size_t discarded_pages;                                     /* of all segments */
     bool growing[ONUMA__SORTS]; /* a thread is getting a segment of that sort that others can share */
 
     onuma__os_lock heaps_lock;

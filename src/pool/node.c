@@ -193,7 +193,7 @@ static onuma__node *carve(onuma__engine *engine, const onuma__fit *fit, onuma__t
     atomic_store_explicit(&node->requested, 0, memory_order_relaxed);
     node->special = false;
     onuma__tag_get(engine, tag, false)->users++;
-    onuma__segment_raise(engine, node->segment, node->base + node->size);
+    onuma__segment_note_taken(engine, node);
     return node;
 }
 
@@ -285,7 +285,7 @@ onuma_result onuma__node_extend(onuma__engine *engine, onuma__node *node, size_t
     note_rests(engine, node);
     if (node->epoch != epoch) atomic_store_explicit(&node->recycled, true, memory_order_relaxed);
     node->epoch = epoch;
-    onuma__segment_raise(engine, node->segment, node->base + node->size);
+    onuma__segment_note_taken(engine, node);
     return ONUMA_OK;
 }
 

@@ -168,6 +168,16 @@ bool onuma__engine_take_caches(onuma__engine *engine);
 /* Give wholly free segments (pages, for a range) back until at most `keep` bytes are reserved. Returns bytes given back. */
 size_t onuma__engine_trim(onuma__engine *engine, size_t keep);
 
+/*
+ * A gentler trim, for decay: free memory goes back while more than `keep` bytes are reserved, but no segment whose going
+ * would leave less, and nobody's cache. Then the contents of free pages beyond `keep_filled` are discarded, where the
+ * source can: the system may take their memory if it is short, and they serve again without a call. Returns bytes given back.
+ */
+size_t onuma__engine_shrink(onuma__engine *engine, size_t keep_filled, size_t keep);
+
+/* The most bytes that were in use since the last such call (some KiB missed for each thread); at least what is now. */
+uint64_t onuma__engine_peak_lately(onuma__engine *engine);
+
 /* Gauges and counters; oom_retry and alloc_failure stay 0: they belong to policy. `pending` is what is held or waits for a tag. */
 void onuma__engine_get_stats(onuma__engine *engine, onuma_pool_stats *out);
 void onuma__engine_reset_peak(onuma__engine *engine);

@@ -36,7 +36,7 @@ onuma_result onuma__segment_create(onuma__engine *engine, const onuma__span *spa
     segment->previous = segment->next = NULL;
     segment->first = NULL;
     segment->high = segment->base;
-    segment->committed = segment->moving = NULL;
+    segment->committed = segment->moving = segment->discarded = NULL;
     segment->page = segment->pages = segment->committed_pages = segment->committed_end = 0;
     onuma_result r = onuma__bitmap_init(&segment->starts, segment->size >> ONUMA__UNIT_SHIFT);
     if (r != ONUMA_OK) goto give_back;
@@ -44,7 +44,7 @@ onuma_result onuma__segment_create(onuma__engine *engine, const onuma__span *spa
         segment->page = engine->page;
         segment->pages = span->size / segment->page;
         const size_t words = segment->pages / 64 + 1;
-        uint64_t *maps = calloc(words * 2, sizeof *maps);
+        uint64_t *maps = calloc(words * 3, sizeof *maps);
         if (maps == NULL) {
             r = onuma__fail(ONUMA_ERROR_OUT_OF_MEMORY, "out of memory for the page states of a range of %zu bytes",
                             span->size);
@@ -52,6 +52,7 @@ onuma_result onuma__segment_create(onuma__engine *engine, const onuma__span *spa
         }
         segment->committed = maps;
         segment->moving = maps + words;
+        segment->discarded = maps + 2 * words;
     } else {
         /* A range's page map is prepared as its memory is first taken. */
         r = onuma__pagemap_prepare(segment->base, segment->size);
@@ -65,7 +66,7 @@ onuma_result onuma__segment_create(onuma__engine *engine, const onuma__span *spa
 
 free_maps:
     free(segment->committed);
-    segment->committed = segment->moving = NULL;
+    segment->committed = segment->moving = segment->discarded = NULL;
 finish_starts:
     onuma__bitmap_finish(&segment->starts);
 give_back:
@@ -78,7 +79,7 @@ void onuma__segment_destroy(onuma__segment *segment) {
     onuma__directory_remove(segment);
     onuma__bitmap_finish(&segment->starts);
     free(segment->committed);
-    segment->committed = segment->moving = NULL;
+    segment->committed = segment->moving = segment->discarded = NULL;
     onuma__stable_give(&segments, segment);
 }
 
@@ -110,11 +111,24 @@ void onuma__segment_unlink(onuma__engine *engine, onuma__segment *segment) {
 size_t onuma__segment_metadata(const onuma__segment *segment) {
     const size_t units = (segment->high - segment->base) >> ONUMA__UNIT_SHIFT;
     const size_t starts = units / 8 + units / 512;
-    const size_t maps = segment->committed != NULL ? 2 * (units * ONUMA__UNIT / segment->page / 8) : 0;
+    const size_t maps = segment->committed != NULL ? 3 * (units * ONUMA__UNIT / segment->page / 8) : 0;
     return sizeof *segment + starts + maps + units * sizeof(onuma__entry);
 }
 
-void onuma__segment_raise(onuma__engine *engine, onuma__segment *segment, uintptr_t end) {
+static void forget_discarded(onuma__engine *engine, onuma__segment *segment, size_t from, size_t to) {
+    const size_t count = onuma__bits_count(segment->discarded, from, to);
+    if (count == 0) return;
+    onuma__bits_assign(segment->discarded, from, to, false);
+    engine->discarded_pages -= count;
+}
+
+void onuma__segment_note_taken(onuma__engine *engine, const onuma__node *node) {
+    onuma__segment *segment = node->segment;
+    const uintptr_t end = node->base + node->size;
+    if (engine->discarded_pages != 0) {
+        const uintptr_t start = (uintptr_t)segment->span.base;
+        forget_discarded(engine, segment, (node->base - start) / segment->page, (end - start - 1) / segment->page + 1);
+    }
     if (end <= segment->high) return;
     engine->segment_metadata -= onuma__segment_metadata(segment);
     segment->high = end;
@@ -126,10 +140,10 @@ void onuma__segment_raise(onuma__engine *engine, onuma__segment *segment, uintpt
 
 size_t onuma__segment_run(const onuma__segment *segment, uintptr_t base, size_t size, bool *committed) {
     const size_t offset = base - (uintptr_t)segment->span.base;
-    const size_t first = offset / ONUMA__PAGE, to = (offset + size - 1) / ONUMA__PAGE + 1;
+    const size_t first = offset / segment->page, to = (offset + size - 1) / segment->page + 1;
     *committed = onuma__bits_test(segment->committed, first);
     const size_t end = onuma__bits_find(segment->committed, first, to, !*committed);
-    return end == to ? size : end * ONUMA__PAGE - offset;
+    return end == to ? size : end * segment->page - offset;
 }
 
 /* Under the lock: the next stretch from `from` on that is neither committed nor moving. false: none before `to`. */
@@ -205,21 +219,36 @@ onuma_result onuma__segment_commit(onuma__engine *engine, onuma__node *node, siz
     }
 }
 
+/* What is done with free pages: given back, or kept with what stands in them given up. */
+typedef enum { RETURN, DISCARD } fate;
+
+/* Under the lock: the first stretch of [from, to) that is committed, and for DISCARD not discarded yet. */
+static bool next_committed(const onuma__segment *segment, fate what, size_t from, size_t to, size_t *at, size_t *end) {
+    for (;; from = *end) {
+        *at = onuma__bits_find(segment->committed, from, to, true);
+        if (*at == to) return false;
+        *end = onuma__bits_find(segment->committed, *at, to, false);
+        if (what == RETURN) return true;
+        *at = onuma__bits_find(segment->discarded, *at, *end, false);
+        if (*at == *end) continue;
+        *end = onuma__bits_find(segment->discarded, *at, *end, true);
+        return true;
+    }
+}
+
 /*
- * Under the lock: the first stretch of committed pages wholly inside a node,
- * marked as moving; at most `most` pages, from the high end.
+ * Under the lock: such a stretch wholly inside a node, marked as moving, so that nobody takes it meanwhile; at most
+ * `most` pages, from the high end.
  */
-static bool mark_run(onuma__node *node, size_t most, size_t *from, size_t *to) {
+static bool mark_run(const onuma__node *node, fate what, size_t most, size_t *from, size_t *to) {
     onuma__segment *segment = node->segment;
     const size_t offset = node->base - (uintptr_t)segment->span.base;
     /* What was trimmed off the span's ends is nobody's: it goes with the first and the last node. */
     const size_t low = node->before == NULL ? 0 : (offset + segment->page - 1) / segment->page;
     size_t high = node->after == NULL ? segment->pages : (offset + node->size) / segment->page;
     if (high > segment->committed_end) high = segment->committed_end;
-    if (low >= high) return false;
-    size_t at = onuma__bits_find(segment->committed, low, high, true);
-    if (at == high) return false;
-    size_t end = onuma__bits_find(segment->committed, at, high, false);
+    size_t at, end;
+    if (low >= high || !next_committed(segment, what, low, high, &at, &end)) return false;
     if (end - at > most) at = end - most;
     onuma__bits_assign(segment->committed, at, end, false);
     onuma__bits_assign(segment->moving, at, end, true);
@@ -229,38 +258,69 @@ static bool mark_run(onuma__node *node, size_t most, size_t *from, size_t *to) {
     return true;
 }
 
-/* Under the lock: some stretch to give back, in the largest free nodes first. */
-static onuma__segment *find_run(onuma__engine *engine, size_t most, size_t *from, size_t *to) {
+/* Under the lock: some such stretch, in the largest free nodes first. */
+static onuma__segment *find_run(onuma__engine *engine, fate what, size_t most, size_t *from, size_t *to) {
     const onuma__index *index = engine->zero.indexes[ONUMA__SORT_SMALL];
     for (uint32_t list = ONUMA__INDEX_LEVELS * ONUMA__INDEX_SUBS;
          (list = onuma__index_previous_list(index, list)) != UINT32_MAX;) {
         onuma__node *node = index->lists[list / ONUMA__INDEX_SUBS][list % ONUMA__INDEX_SUBS];
         for (; node != NULL; node = node->next)
-            if (mark_run(node, most, from, to)) return node->segment;
+            if (mark_run(node, what, most, from, to)) return node->segment;
     }
     return NULL;
 }
 
-size_t onuma__segment_reclaim(onuma__engine *engine, size_t bytes) {
-    size_t given = 0;
+/* Without the lock: the source's part. */
+static onuma_result carry_out(const onuma__engine *engine, const onuma__segment *segment, fate what, size_t from,
+                              size_t to) {
+    const onuma__source *source = &engine->source;
+    return (what == RETURN ? source->decommit : source->discard)(source->self, &segment->span, from * segment->page,
+                                                                 (to - from) * segment->page);
+}
+
+/* Under the lock, which is let go of meanwhile: find a stretch and give it its fate. Bytes; 0: there is none, or the source refused. */
+static size_t dispose(onuma__engine *engine, fate what, size_t bytes) {
+    size_t from, to;
+    onuma__segment *segment = find_run(engine, what, (bytes + engine->page - 1) / engine->page, &from, &to);
+    if (segment == NULL) return 0;
+    onuma__os_lock_release(&engine->lock);
+    const onuma_result r = carry_out(engine, segment, what, from, to);
     onuma__os_lock_acquire(&engine->lock);
-    while (given < bytes) {
-        size_t from, to;
-        onuma__segment *segment = find_run(engine, (bytes - given + engine->page - 1) / engine->page, &from, &to);
-        if (segment == NULL) break;
-        onuma__os_lock_release(&engine->lock);
-        const size_t run = (to - from) * segment->page;
-        const onuma_result r = engine->source.decommit(engine->source.self, &segment->span, from * segment->page, run);
-        onuma__os_lock_acquire(&engine->lock);
-        onuma__bits_assign(segment->moving, from, to, false);
-        if (r != ONUMA_OK) {
-            onuma__bits_assign(segment->committed, from, to, true);
-            segment->committed_pages += to - from;
-            break;
-        }
+    onuma__bits_assign(segment->moving, from, to, false);
+    if (what == RETURN && r == ONUMA_OK) {
+        forget_discarded(engine, segment, from, to);
+        return (to - from) * segment->page;
+    }
+    onuma__bits_assign(segment->committed, from, to, true);
+    segment->committed_pages += to - from;
+    if (r != ONUMA_OK) return 0;
+    onuma__bits_assign(segment->discarded, from, to, true);
+    engine->discarded_pages += to - from;
+    return (to - from) * segment->page;
+}
+
+size_t onuma__segment_reclaim(onuma__engine *engine, size_t bytes) {
+    size_t given = 0, run = 1;
+    onuma__os_lock_acquire(&engine->lock);
+    while (given < bytes && (run = dispose(engine, RETURN, bytes - given)) != 0) {
         given += run;
         onuma__gauge_add(&engine->reserved, -(int64_t)run);
         atomic_fetch_add_explicit(&engine->decommits, 1, memory_order_relaxed);
+    }
+    onuma__os_lock_release(&engine->lock);
+    return given;
+}
+
+size_t onuma__segment_discard(onuma__engine *engine, size_t keep) {
+    size_t given = 0, run = 1;
+    if (engine->source.discard == NULL) return 0;
+    onuma__os_lock_acquire(&engine->lock);
+    while (run != 0) {
+        const size_t reserved = (size_t)atomic_load_explicit(&engine->reserved.now, memory_order_relaxed);
+        const size_t kept = keep + engine->discarded_pages * engine->page;
+        if (reserved <= kept) break;
+        run = dispose(engine, DISCARD, reserved - kept);
+        given += run;
     }
     onuma__os_lock_release(&engine->lock);
     return given;

@@ -50,9 +50,15 @@ onuma_result onuma__segment_commit(onuma__engine *engine, onuma__node *node, siz
  */
 size_t onuma__segment_reclaim(onuma__engine *engine, size_t bytes);
 
+/*
+ * The same pages, but kept: the contents of as many are discarded that at most `keep` bytes are reserved and not
+ * discarded. Called without the lock. Returns how many bytes were.
+ */
+size_t onuma__segment_discard(onuma__engine *engine, size_t keep);
+
 /* Bytes of metadata that serve a segment, its share of the page map included. Under the lock. */
 size_t onuma__segment_metadata(const onuma__segment *segment);
-/* Memory up to `end` has been taken. Under the lock. */
-void onuma__segment_raise(onuma__engine *engine, onuma__segment *segment, uintptr_t end);
+/* A node has been taken: its pages hold something again, and all memory up to its end counts as touched. Under the lock. */
+void onuma__segment_note_taken(onuma__engine *engine, const onuma__node *node);
 
 #endif

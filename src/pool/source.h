@@ -25,6 +25,8 @@ typedef struct onuma__source {
     onuma_result (*reserve)(void *self, size_t size, onuma__span *out);
     onuma_result (*commit)(void *self, const onuma__span *span, size_t offset, size_t size);
     onuma_result (*decommit)(void *self, const onuma__span *span, size_t offset, size_t size);
+    /* What committed pages hold is wanted no more; they stay committed. NULL: this source has nothing of the kind. */
+    onuma_result (*discard)(void *self, const onuma__span *span, size_t offset, size_t size);
     /* Give back a span of either sort. For ranges `committed` is what of it is still committed. */
     void (*release)(void *self, const onuma__span *span, size_t committed);
     /* The most that is reserved at once, unless a block needs more. 0: as much as the engine likes. */

@@ -4,9 +4,17 @@
 #include "pool/segment.h"
 #include "pool/slab.h"
 
+static uint64_t now_of(const onuma__gauge *gauge) {
+    return atomic_load_explicit(&gauge->now, memory_order_relaxed);
+}
+
 void onuma__count(onuma__engine *engine, int64_t bytes, int64_t requested, int64_t allocs, int64_t frees) {
     onuma__totals *totals = &engine->totals;
     onuma__gauge_add(&totals->in_use, bytes);
+    if (bytes > 0) {
+        const uint64_t now = now_of(&totals->in_use);
+        if ((int64_t)now > 0) onuma__peak_raise(&totals->in_use_lately, now);
+    }
     onuma__gauge_add(&totals->requested, requested);
     onuma__gauge_add(&totals->blocks, allocs - frees);
     if (allocs != 0) atomic_fetch_add_explicit(&totals->allocs, (uint64_t)allocs, memory_order_relaxed);
@@ -69,10 +77,6 @@ static uncounted sum_heaps(onuma__engine *engine) {
     return sum;
 }
 
-static uint64_t now_of(const onuma__gauge *gauge) {
-    return atomic_load_explicit(&gauge->now, memory_order_relaxed);
-}
-
 /* A gauge's present value and its peak, which that value may raise. */
 static void read_gauge(onuma__gauge *gauge, int64_t uncounted_part, uint64_t *now, uint64_t *peak) {
     const int64_t value = (int64_t)now_of(gauge) + uncounted_part;
@@ -123,6 +127,18 @@ void onuma__engine_get_stats(onuma__engine *engine, onuma_pool_stats *out) {
     out->decommit_count = atomic_load_explicit(&engine->decommits, memory_order_relaxed);
     out->oom_retry_count = 0;
     out->alloc_failure_count = 0;
+}
+
+uint64_t onuma__engine_peak_lately(onuma__engine *engine) {
+    const uint64_t now = now_of(&engine->totals.in_use);
+    const uint64_t lately =
+        atomic_exchange_explicit(&engine->totals.in_use_lately, (int64_t)now > 0 ? now : 0, memory_order_relaxed);
+    /* Of what lies in caches as much was there before, or was in use: taken off as it is now. */
+    onuma_pool_stats stats = ONUMA_POOL_STATS_INIT;
+    onuma__engine_get_stats(engine, &stats);
+    const uint64_t cached = now > stats.in_use_bytes ? now - stats.in_use_bytes : 0;
+    const uint64_t peak = lately > cached ? lately - cached : 0;
+    return peak > stats.in_use_bytes ? peak : stats.in_use_bytes;
 }
 
 void onuma__engine_reset_peak(onuma__engine *engine) {

@@ -11,11 +11,12 @@ static bool is_empty(const onuma__segment *segment) {
     return node->state == ONUMA__NODE_FREE && node->tag == 0 && node->size == segment->size;
 }
 
-/* Give back the oldest wholly free segment. Bytes given back; 0: there is none. Called without the lock. */
-static size_t release_one(onuma__engine *engine) {
+/* Give back the oldest wholly free segment of at most so many bytes. How many it had; 0: there is none. Called without
+ * the lock. */
+static size_t release_one(onuma__engine *engine, size_t most) {
     onuma__os_lock_acquire(&engine->lock);
     onuma__segment *segment = engine->segments;
-    while (segment != NULL && !is_empty(segment))
+    while (segment != NULL && (segment->span.size > most || !is_empty(segment)))
         segment = segment->next;
     if (segment != NULL) {
         onuma__node_forget(engine, segment);
@@ -39,19 +40,31 @@ void onuma__trim_before_growth(onuma__engine *engine, size_t more) {
     const uint64_t peak = atomic_load_explicit(&engine->totals.in_use.peak, memory_order_relaxed);
     const uint64_t now = atomic_load_explicit(&engine->totals.in_use.now, memory_order_relaxed) + more;
     const uint64_t live = peak > now ? peak : now;
-    while (reserved(engine) + more > live + live / 32 && release_one(engine) != 0) {
+    while (reserved(engine) + more > live + live / 32 && release_one(engine, SIZE_MAX) != 0) {
     }
 }
 
-size_t onuma__engine_trim(onuma__engine *engine, size_t keep) {
+/* What is free for all, until at most `keep` bytes are reserved. `exactly`: of segments none that would leave less. */
+static size_t give_back(onuma__engine *engine, size_t keep, bool exactly) {
     size_t given = 0;
-    if (reserved(engine) > keep) onuma__engine_take_caches(engine);
-    while (reserved(engine) > keep) {
+    for (uint64_t held; (held = reserved(engine)) > keep;) {
+        const size_t excess = (size_t)(held - keep);
         const size_t bytes =
-            engine->range ? onuma__segment_reclaim(engine, reserved(engine) - keep) : release_one(engine);
+            engine->range ? onuma__segment_reclaim(engine, excess) : release_one(engine, exactly ? excess : SIZE_MAX);
         if (bytes == 0) break;
         given += bytes;
     }
+    return given;
+}
+
+size_t onuma__engine_trim(onuma__engine *engine, size_t keep) {
+    if (reserved(engine) > keep) onuma__engine_take_caches(engine);
+    return give_back(engine, keep, false);
+}
+
+size_t onuma__engine_shrink(onuma__engine *engine, size_t keep_filled, size_t keep) {
+    const size_t given = give_back(engine, keep, true);
+    if (engine->range) (void)onuma__segment_discard(engine, keep_filled);
     return given;
 }
 

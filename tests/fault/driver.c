@@ -311,6 +311,19 @@ static onuma_result segment_decommit(onuma_backend_device *device, onuma_segment
                         size);
 }
 
+/* Nothing is done about a refusal, so none is made. */
+static onuma_result segment_discard(onuma_backend_device *device, onuma_segment *segment, size_t offset, size_t size) {
+    object *o = OBJECT(device), *s = segment->own;
+    object_check(o, DEVICE, "segment_discard");
+    object_check(s, SEGMENT, "segment_discard");
+    if (offset > segment->size || size > segment->size - offset)
+        fault_violate("segment_discard of %zu bytes at %zu of a segment of %zu", size, offset, segment->size);
+    size_t real_offset = offset, real_size = size;
+    shifted(s, false, &real_offset, &real_size);
+    if (real_size == 0) return ONUMA_OK;
+    return o->ops->segment_discard(INNER(onuma_backend_device, o), &s->segment, real_offset, real_size);
+}
+
 static onuma_result import_host(onuma_backend_device *device, void *host, size_t size, bool read_only,
                                 onuma_segment *out) {
     object *o = OBJECT(device);
@@ -500,6 +513,7 @@ static void decorate(onuma_backend *table, const onuma_backend *real,
     KEEP(marker_poll);
     KEEP(marker_destroy);
     KEEP(queue_wait_marker);
+    KEEP(segment_discard);
 #undef KEEP
 }
 

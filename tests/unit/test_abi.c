@@ -203,7 +203,7 @@ static const pin structs[] = {
     PLACE(onuma_segment, own, 48),
     PLACE(onuma_segment, needs_map, 56),
 
-    SIZE(onuma_backend, 256),
+    SIZE(onuma_backend, 264),
     PLACE(onuma_backend, struct_size, 0),
     PLACE(onuma_backend, abi, 8),
     PLACE(onuma_backend, api, 12),
@@ -237,6 +237,7 @@ static const pin structs[] = {
     PLACE(onuma_backend, marker_poll, 232),
     PLACE(onuma_backend, marker_destroy, 240),
     PLACE(onuma_backend, queue_wait_marker, 248),
+    PLACE(onuma_backend, segment_discard, 256),
 };
 
 static const pin values[] = {
