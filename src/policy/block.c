@@ -47,7 +47,7 @@ onuma_result onuma__pool_alloc(onuma__pool *pool, size_t size, size_t align, onu
     onuma_result r = queue != NULL ? onuma__sync_note(pool->owner.engine, queue) : ONUMA_OK;
     if (ONUMA__LIKELY(r == ONUMA_OK)) r = onuma__engine_alloc(pool->owner.engine, size, align, tag, out);
     if (ONUMA__UNLIKELY(r == ONUMA__MISS)) r = onuma__ladder_climb(pool, size, align, tag, out);
-    onuma__upkeep_count();
+    onuma__upkeep_count(); /* after it, so that what the pool holds is not given back just before */
     if (ONUMA__UNLIKELY(r != ONUMA_OK)) {
         *out = NULL;
         atomic_fetch_add_explicit(&pool->alloc_failure_count, 1, memory_order_relaxed);

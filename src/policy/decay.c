@@ -28,6 +28,8 @@
 #include "policy/private.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
 
 #define STEPS 16u                /* in a half-life */
 #define STEP_FACTOR 0.9576032807 /* the sixteenth root of a half */
@@ -129,5 +131,11 @@ uint64_t onuma__decay_round(uint64_t now) {
 void onuma__upkeep(void) {
     onuma__keeper_check();
     const uint64_t now = onuma__os_now();
-    if (now >= atomic_load_explicit(&next_due, memory_order_relaxed)) (void)onuma__decay_round(now);
+    if (now < atomic_load_explicit(&next_due, memory_order_relaxed)) return;
+    /* What a driver refuses here is no failure of the call that the program made, whose own text stays. */
+    char detail[ONUMA__DETAIL_BYTES];
+    (void)snprintf(detail, sizeof detail, "%s", onuma_last_error());
+    (void)onuma__decay_round(now);
+    char *text = onuma__thread_text();
+    if (text != NULL) memcpy(text, detail, sizeof detail);
 }
