@@ -35,6 +35,7 @@ OUTSIDE = {
     "tests/fault": True,
     "tests/fuzz": True,
     "tests/stack": True,
+    "tests/level_zero": True,
     "tests/layers": False,
     "tests/cli": False,
     "tests/package": False,

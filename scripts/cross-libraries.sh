@@ -8,8 +8,8 @@
 #
 #   NAME       what the machine is called here; the result is build/deps/NAME/{include,lib}
 #   TOOLCHAIN  a CMake toolchain file (cmake/*.cmake), which should have that folder in CMAKE_FIND_ROOT_PATH
-#   LIBRARY    of: cmocka cjson zlib, each static, and safe to link into shared libraries; opencl-headers, which are copied
-#              from this machine; musl-loader, musl's for 64-bit Arm, by Debian's cross compiler
+#   LIBRARY    of: cmocka cjson zlib, each static, and safe to link into shared libraries; opencl-headers and
+#              level-zero-headers, which are copied from this machine; musl-loader, musl's for 64-bit Arm, by Debian's cross compiler
 #
 #   scripts/cross-libraries.sh windows cmake/mingw-w64.cmake cmocka cjson opencl-headers
 #   scripts/cross-libraries.sh --sources cmocka cjson zlib      only fetch and unpack
@@ -134,15 +134,15 @@ build_musl_loader() {
 }
 
 # They are the same for every machine, but the folder that they are in here has this machine's other headers too.
-copy_opencl_headers() {
-    local folder
+copy_headers() {
+    local file=$1 package=$2 folder
     for folder in /usr/include /usr/local/include; do
-        [ -e "$folder/CL/cl.h" ] || continue
+        [ -e "$folder/$file" ] || continue
         mkdir -p "$deps/$name/include"
-        cp -rL "$folder/CL" "$deps/$name/include/"
+        cp -rL "$folder/${file%%/*}" "$deps/$name/include/"
         return 0
     done
-    die "CL/cl.h is missing: apt-get install opencl-c-headers"
+    die "$file is missing: apt-get install $package"
 }
 
 [ $# -ge 2 ] || { sed -n '3,18s/^# \{0,1\}//p' "$0" >&2; exit 2; }
@@ -161,9 +161,10 @@ for library in "${@:3}"; do
     made=$(cat "$toolchain" "$0" | sha256sum)
     [ "$(cat "$stamp" 2>/dev/null)" = "$made" ] && continue
     case $library in
-        opencl-headers) copy_opencl_headers ;;
-        musl-loader)    fetch musl; build_musl_loader ;;
-        *)              fetch "$library"; build "$library" ;;
+        opencl-headers)     copy_headers CL/cl.h opencl-c-headers ;;
+        level-zero-headers) [ "$(uname -m)" != x86_64 ] || copy_headers level_zero/ze_api.h libze-dev ;;
+        musl-loader)        fetch musl; build_musl_loader ;;
+        *)                  fetch "$library"; build "$library" ;;
     esac
     echo "$made" >"$stamp"
 done

@@ -100,6 +100,14 @@ clang_runtime_package() {
     echo "libclang-rt-${version:-14}-dev"
 }
 
+# Newer systems pack the Level Zero half of Intel's driver apart; see above for images without package lists.
+level_zero_driver_package() {
+    if apt-cache show libze-intel-gpu1 >/dev/null 2>&1; then echo libze-intel-gpu1; else echo intel-opencl-icd; fi
+}
+
+# Intel's GPUs, and so Level Zero, are found beside x86-64 alone.
+on_x86_64() { if [ "$(uname -m)" = x86_64 ]; then echo "$1"; fi; }
+
 # PATH may have a python3 that lacks these modules; the system's own is looked at too.
 python_with_venv() {
     local candidate
@@ -123,6 +131,7 @@ build|command_runs ninja|ninja-build|ninja-build|ninja
 build|header_exists zlib.h|zlib1g-dev|zlib-ng-compat-devel|zlib
 build|header_exists cjson/cJSON.h|libcjson-dev|cjson-devel|cjson
 build|header_exists CL/cl.h|opencl-c-headers|opencl-headers|opencl-headers
+$(on_x86_64 "build|header_exists level_zero/ze_api.h|libze-dev|oneapi-level-zero-devel|level-zero-headers")
 demo|library_exists libOpenCL.so.1|ocl-icd-libopencl1|OpenCL-ICD-Loader|ocl-icd
 demo|opencl_device_likely|pocl-opencl-icd|pocl|pocl
 bench|command_runs g++|g++|gcc-c++|gcc
@@ -141,6 +150,9 @@ test|command_runs pkg-config|pkg-config|pkgconf-pkg-config|pkgconf
 test|header_exists cmocka.h|libcmocka-dev|libcmocka-devel|cmocka
 test|icd_exists pocl.icd|pocl-opencl-icd|pocl|pocl
 test|icd_exists rusticl.icd|mesa-opencl-icd|mesa-libOpenCL|opencl-mesa
+$(on_x86_64 "test|library_exists libze_validation_layer.so.1|libze1|oneapi-level-zero|level-zero-loader")
+$(on_x86_64 "test|library_exists libze_loader.so|libze-dev|oneapi-level-zero-devel|level-zero-loader")
+$(on_x86_64 "test|library_exists libze_intel_gpu.so.1|$(level_zero_driver_package)|intel-level-zero|intel-compute-runtime")
 test|command_runs oclgrind|oclgrind|oclgrind|oclgrind
 test|command_runs clinfo|clinfo|clinfo|clinfo
 test|library_exists libOpenCL.so|ocl-icd-opencl-dev|OpenCL-ICD-Loader-devel|ocl-icd

@@ -41,7 +41,7 @@ step_clang()   { build clang; }
 # Built, and run under Wine; what does not run there is listed, and the lists are held to what is so.
 step_windows() {
     local status=0
-    scripts/cross-libraries.sh windows cmake/mingw-w64.cmake cmocka cjson zlib opencl-headers && build windows || return 1
+    scripts/cross-libraries.sh windows cmake/mingw-w64.cmake cmocka cjson zlib opencl-headers level-zero-headers && build windows || return 1
     scripts/wine.sh build/windows/opennuma.exe --version || return 1
     run_tests windows || status=1
     cmake --preset debug --log-level=ERROR >/dev/null && cmake --build --preset debug --target onuma_cli &&
@@ -76,7 +76,7 @@ step_sanitized_stacks() {
 step_valgrind() { build debug && scripts/check-valgrind.py; }
 
 # Other systems. What their programs link is built first; their tests are those of the library, not of drivers.
-link_ported() { scripts/cross-libraries.sh "$1" "cmake/toolchains/$1.cmake" opencl-headers "${@:2}"; }
+link_ported() { scripts/cross-libraries.sh "$1" "cmake/toolchains/$1.cmake" opencl-headers level-zero-headers "${@:2}"; }
 build_ported() { link_ported "$@" && build "$1"; }
 run_ported() { run_tests "$1" --label-regex 'unit|model|fault' --exclude-regex '^model_full_' "${@:2}"; }
 # The library, the command, and of the tests (each of a target of its name) those that are chosen.

@@ -66,7 +66,7 @@ static void ask_library(void *shared) {
 
 /* The report is overwritten; what findings name must stay. */
 static const char *static_name(const char *backend) {
-    static const char *const names[] = {"host", "cuda"};
+    static const char *const names[] = {"host", "cuda", "level_zero"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(backend, names[i]) == 0) return names[i];
     return "opencl";
@@ -155,13 +155,19 @@ bool backends_left_out(const backends_report *report) {
     return false;
 }
 
+bool backends_is_absent(const backends_report *report, const char *backend) {
+    for (size_t i = 0; i < report->backend_count; i++)
+        if (strcmp(report->backends[i].name, backend) == 0) return report->backends[i].status == ONUMA_BACKEND_ABSENT;
+    return false;
+}
+
 void backends_conclude(findings *list, const backends_report *report) {
     for (size_t i = 0; i < report->backend_count; i++) {
         const onuma_backend_info *info = &report->backends[i];
         bool works = info->status == ONUMA_BACKEND_OK && report->devices_of[i] > 0;
         const char *about = static_name(info->name);
-        /* CUDA is missed only where there is a chip for it, and who looks for chips has said so. */
-        const bool missed = info->status != ONUMA_BACKEND_ABSENT || strcmp(about, "cuda") != 0;
+        /* These are missed only where there is a chip for them, and who looks for chips has said so. */
+        const bool missed = info->status != ONUMA_BACKEND_ABSENT || strcmp(about, "opencl") == 0;
         if (works || !missed || findings_blocking(list, about)) continue;
         finding *f = findings_add(list, FINDING_BLOCKS, about);
         finding_say(&f->evidence, "%s: %s", info->name, info->detail);
@@ -170,8 +176,11 @@ void backends_conclude(findings *list, const backends_report *report) {
             finding_say(&f->remedy, "take backends:host out of OPENNUMA_CONF");
         } else {
             finding_say(&f->lacks, "%s", info->detail[0] ? info->detail : "no device answers");
-            finding_say(&f->remedy, "%s shows which driver fails: update or remove its package",
-                        strcmp(about, "cuda") == 0 ? "nvidia-smi" : "clinfo");
+            finding_say(&f->remedy, "%s: update or remove its package",
+                        strcmp(about, "cuda") == 0 ? "nvidia-smi shows which driver fails"
+                        : strcmp(about, "level_zero") == 0
+                            ? "what is said there names the library (libze1 has the loader)"
+                            : "clinfo shows which driver fails");
         }
     }
 }

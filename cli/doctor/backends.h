@@ -33,6 +33,9 @@ void backends_examine(findings *list, backends_report *report, double seconds, b
 /* For each backend that does not work, see that a finding says so. `deadly`: drivers were found that take it down. */
 void backends_conclude(findings *list, const backends_report *report);
 
+/* Whether the library has this backend and found no driver for it. */
+bool backends_is_absent(const backends_report *report, const char *backend);
+
 /* Whether OPENNUMA_CONF says that no driver is to be loaded. */
 bool backends_left_out(const backends_report *report);
 

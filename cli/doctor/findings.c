@@ -23,7 +23,10 @@ void finding_say(finding_text *out, const char *format, ...) {
 
 /* Whether it speaks of one driver interface, and so of no other. */
 static bool is_of_an_interface(const finding *f) {
-    return strcmp(f->about, "cuda") == 0 || strcmp(f->about, "opencl") == 0;
+    static const char *const names[] = {"cuda", "opencl", "level_zero"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(f->about, names[i]) == 0) return true;
+    return false;
 }
 
 static bool blocks(const finding *f, const char *backend) {

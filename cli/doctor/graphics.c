@@ -255,6 +255,18 @@ void graphics_examine_drivers(const graphics *g, findings *list, const packages 
             say_no_driver(&g->chips[i], list, system, opencl);
 }
 
+/* OpenCL may drive it all the same, so nothing is blocked. The driver begins where that of OpenCL does. */
+void graphics_examine_level_zero(const graphics *g, findings *list, const packages *system) {
+    for (size_t i = 0; i < g->count; i++) {
+        const graphics_chip *chip = &g->chips[i];
+        if (!chip->usable || chip->vendor != PCI_INTEL || graphics_intel_generation(chip->device) < 8) continue;
+        finding *f = findings_add(list, FINDING_NOTE, "level_zero");
+        finding_say(&f->lacks, "no Level Zero driver drives the %s", name_of(chip).text);
+        finding_say(&f->evidence, "/dev/dri/%s can be opened, and the library found no Level Zero device", chip->node);
+        finding_say(&f->remedy, "%s %s", system->install, system->level_zero);
+    }
+}
+
 /*
  * From Linux' include/drm/intel/pciids.h, in which each generation's numbers lie together. Which generations
  * Intel's driver takes is told in LEGACY_PLATFORMS.md of github.com/intel/compute-runtime.

@@ -35,6 +35,9 @@ void graphics_examine(graphics *g, findings *list, const packages *system, const
 /* Those that can be opened and that no OpenCL driver drives. */
 void graphics_examine_drivers(const graphics *g, findings *list, const packages *system, const opencl_state *opencl);
 
+/* Those of Intel's that can be opened, where no Level Zero driver was found. */
+void graphics_examine_level_zero(const graphics *g, findings *list, const packages *system);
+
 /* Intel's generation from the device's PCI number; 12 stands for it and all later ones. */
 unsigned graphics_intel_generation(unsigned device);
 

@@ -17,15 +17,21 @@ static void say_together_they_are_deadly(findings *list) {
 }
 
 /* Nothing stands between a program and a chip that a device of the library is. */
-static void forget_chips_in_use(graphics *chips, const backends_report *report) {
+static void take_out_chips_in_use(graphics *chips, const backends_report *report, graphics *out) {
+    *out = (graphics){.count = 0};
     size_t kept = 0;
     for (size_t i = 0; i < chips->count; i++) {
         char physical[sizeof chips->chips[i].slot + 4];
         bool in_use = false;
+        graphics_chip chip = chips->chips[i];
         snprintf(physical, sizeof physical, "pci:%s", chips->chips[i].slot);
         for (size_t d = 0; d < report->device_count; d++)
             if (strcmp(report->devices[d].physical, physical) == 0) in_use = true;
-        if (!in_use) chips->chips[kept++] = chips->chips[i];
+        chip.usable |= in_use;
+        if (in_use)
+            out->chips[out->count++] = chip;
+        else
+            chips->chips[kept++] = chip;
     }
     chips->count = kept;
 }
@@ -47,19 +53,28 @@ static void say_no_cuda(findings *list, const graphics *chips, const packages *s
     }
 }
 
+/* OpenCL may drive the chip and Level Zero not. */
+static void say_no_level_zero(findings *list, const graphics *idle, const graphics *in_use, const packages *system,
+                              const backends_report *report) {
+    if (!backends_is_absent(report, "level_zero")) return;
+    graphics_examine_level_zero(idle, list, system);
+    graphics_examine_level_zero(in_use, list, system);
+}
+
 void machine_examine(findings *list, const backends_report *report, double seconds, bool survived) {
     static const char this_machine[] = "";
     const packages *system = packages_of_system(this_machine);
     container_examine(list, system, this_machine);
-    graphics chips;
+    graphics chips, in_use;
     graphics_read(&chips, this_machine);
-    forget_chips_in_use(&chips, report);
+    take_out_chips_in_use(&chips, report, &in_use);
     graphics_examine(&chips, list, system, this_machine);
     if (!survived || !backends_left_out(report)) {
         opencl_state opencl;
         opencl_examine(list, system, seconds, &opencl);
         graphics_examine_drivers(&chips, list, system, &opencl);
         say_no_cuda(list, &chips, system, report);
+        say_no_level_zero(list, &chips, &in_use, system, report);
         if (!survived && !findings_blocking(list, "opencl")) say_together_they_are_deadly(list);
     }
     memory_examine(list, this_machine);

@@ -6,17 +6,20 @@
 
 /* A system whose ID is listed is taken before those that its ID_LIKE names, so Ubuntu stands beside Debian. */
 static const packages known_systems[] = {
-    {"ubuntu", "sudo apt-get install", "ocl-icd-libopencl1", "intel-opencl-icd", "mesa-opencl-icd",
-     "libnvidia-compute (sudo ubuntu-drivers install chooses its version)", "rocm-opencl-icd", "pocl-opencl-icd",
-     "linux-modules-extra-$(uname -r)", "dpkg -S", "apt-file search"},
-    {"debian", "sudo apt-get install", "ocl-icd-libopencl1", "intel-opencl-icd", "mesa-opencl-icd", "nvidia-opencl-icd",
+    {"ubuntu", "sudo apt-get install", "ocl-icd-libopencl1", "intel-opencl-icd", "libze1 libze-intel-gpu1",
+     "mesa-opencl-icd", "libnvidia-compute (sudo ubuntu-drivers install chooses its version)", "rocm-opencl-icd",
+     "pocl-opencl-icd", "linux-modules-extra-$(uname -r)", "dpkg -S", "apt-file search"},
+    {"debian", "sudo apt-get install", "ocl-icd-libopencl1", "intel-opencl-icd",
+     "libze1 intel-opencl-icd (from 13 on: libze1 libze-intel-gpu1)", "mesa-opencl-icd", "nvidia-opencl-icd",
      "rocm-opencl-icd", "pocl-opencl-icd", "", "dpkg -S", "apt-file search"},
-    {"fedora", "sudo dnf install", "OpenCL-ICD-Loader", "intel-opencl", "mesa-libOpenCL",
-     "xorg-x11-drv-nvidia-cuda (of RPM Fusion)", "rocm-opencl", "pocl", "kernel-modules", "rpm -qf", "dnf provides"},
-    {"arch", "sudo pacman -S", "ocl-icd", "intel-compute-runtime", "opencl-mesa", "opencl-nvidia",
-     "rocm-opencl-runtime", "pocl", "", "pacman -Qo", "pacman -F"},
-    {"suse", "sudo zypper install", "libOpenCL1", "intel-opencl", "Mesa-libRusticlOpenCL", "nvidia-compute-G06",
-     "rocm-opencl", "pocl", "kernel-default-optional", "rpm -qf", "zypper search --provides --file-list"},
+    {"fedora", "sudo dnf install", "OpenCL-ICD-Loader", "intel-opencl", "oneapi-level-zero intel-level-zero",
+     "mesa-libOpenCL", "xorg-x11-drv-nvidia-cuda (of RPM Fusion)", "rocm-opencl", "pocl", "kernel-modules", "rpm -qf",
+     "dnf provides"},
+    {"arch", "sudo pacman -S", "ocl-icd", "intel-compute-runtime", "level-zero-loader intel-compute-runtime",
+     "opencl-mesa", "opencl-nvidia", "rocm-opencl-runtime", "pocl", "", "pacman -Qo", "pacman -F"},
+    {"suse", "sudo zypper install", "libOpenCL1", "intel-opencl", "libze_loader1 libze_intel_gpu1",
+     "Mesa-libRusticlOpenCL", "nvidia-compute-G06", "rocm-opencl", "pocl", "kernel-default-optional", "rpm -qf",
+     "zypper search --provides --file-list"},
 };
 
 enum { SYSTEMS = sizeof known_systems / sizeof *known_systems };
@@ -25,6 +28,7 @@ static const packages unknown_system = {"",
                                         "install with this system's package manager:",
                                         "an OpenCL loader (libOpenCL.so.1: ocl-icd)",
                                         "Intel's compute runtime (OpenCL)",
+                                        "the Level Zero loader and Intel's compute runtime",
                                         "Mesa's OpenCL driver (Rusticl)",
                                         "NVIDIA's driver with OpenCL",
                                         "AMD's ROCm with OpenCL",

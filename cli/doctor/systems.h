@@ -8,6 +8,7 @@ typedef struct packages {
     const char *install;        /* the command before a package's name */
     const char *loader;         /* the OpenCL loader */
     const char *intel;          /* Intel's driver for its graphics of generation 12 and later */
+    const char *level_zero;     /* the loader of Level Zero, and Intel's driver for it */
     const char *mesa;           /* Mesa's driver, Rusticl */
     const char *nvidia, *amd;   /* the vendors' own drivers */
     const char *cpu;            /* a driver that computes on the CPU: PoCL */

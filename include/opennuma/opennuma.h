@@ -258,7 +258,8 @@ typedef struct onuma_native_device {
  * reference, so the program may release its own first; the device is the
  * caller's to release. `device` may be 0 where the context has but one. Two
  * contexts of one chip are two devices with the same `physical`: neither sees
- * the other's memory.
+ * the other's memory. A ze_context_handle_t has no references: such a context
+ * stays until onuma_device_release; a device of 0 is then the only one there is.
  *
  * Errors: NOT_SUPPORTED where the backend cannot, INVALID_ARGUMENT for handles
  * that no driver here has made, or that the driver refuses. A handle of another
@@ -280,7 +281,8 @@ enum {
     ONUMA_PROOF_NONE       = 0, /**< it is not: nobody has looked yet. What is said of sharing is the driver's word.
                                      The device's first use looks */
     ONUMA_PROOF_NOT_NEEDED = 1, /**< the CPU itself, or a device that shares nothing */
-    ONUMA_PROOF_ASSUMED    = 2, /**< it is not: the setting opencl.probe:off keeps the library from looking */
+    ONUMA_PROOF_ASSUMED    = 2, /**< it is not: the setting opencl.probe:off keeps the library from looking, or it never
+                                     looks (Level Zero) */
     ONUMA_PROOF_UNPROVABLE = 3, /**< it is not: the device takes no kernel that could look (it has no compiler). Every
                                      access of the CPU goes through map and unmap */
     ONUMA_PROOF_CACHED     = 4, /**< measured by an earlier run with the same device, driver and settings */
@@ -568,6 +570,13 @@ typedef struct onuma_host_timeline {
 #endif
 } onuma_host_timeline;
 
+/**
+ * Level Zero has two kinds of queue, and a handle does not tell which it is: a ze_command_queue_handle_t is passed as it
+ * is, an immediate ze_command_list_handle_t through this. Such lists want one caller at a time, so give the
+ * functions `lock` and `unlock` if threads of yours append to it. Unless `order` says otherwise both count as unordered.
+ */
+#define ONUMA_LEVEL_ZERO_LIST(list) ((uint64_t)(uintptr_t)(list) | 1u)
+
 /** Tell the library of a native queue. Wrapping twice gives the same, counted object. The native queue outlives onuma_queue_release. */
 ONUMA_API onuma_result onuma_queue_wrap(onuma_device *d, onuma_api api, uint64_t native, const onuma_queue_desc *desc,
                                         onuma_queue **out);
@@ -578,7 +587,8 @@ ONUMA_API onuma_result onuma_queue_release(onuma_queue *q);
 typedef struct onuma_native_event {
     size_t    struct_size;
     onuma_api api;
-    uint64_t  handle; /**< cl_event, ...; for ONUMA_API_HOST the timeline value that means done */
+    uint64_t  handle; /**< cl_event, ...; for ONUMA_API_HOST the timeline value that means done. A ze_event_handle_t,
+                           which has no references, stays and is not reset until what it was given for has waited */
 } onuma_native_event;
 #define ONUMA_NATIVE_EVENT_INIT { sizeof(onuma_native_event), 0, 0 }
 

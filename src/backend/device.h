@@ -98,5 +98,6 @@ extern const size_t onuma__backend_total;
 extern const onuma_backend onuma__backend_host;
 extern const onuma_backend onuma__backend_cuda;
 extern const onuma_backend onuma__backend_opencl;
+extern const onuma_backend onuma__backend_level_zero;
 
 #endif

@@ -6,6 +6,7 @@
 const onuma_backend *const onuma__backends[] = {
     &onuma__backend_cuda,
     &onuma__backend_opencl,
+    &onuma__backend_level_zero,
     &onuma__backend_host,
 };
 const size_t onuma__backend_total = sizeof onuma__backends / sizeof onuma__backends[0];

@@ -74,7 +74,7 @@ class WholeTest(DoctorCase):
     def test_healthy(self):
         self.healthy()
         report = self.report(status=harness.HELD)
-        self.assertEqual([b["name"] for b in report["backends"]], ["cuda", "opencl", "host"])
+        self.assertEqual([b["name"] for b in report["backends"]], ["cuda", "opencl", "level_zero", "host"])
         self.assertEqual([d["id"] for d in report["devices"]], ["opencl:0", "host"])
         for device in report["devices"]:
             self.assertEqual(set(device), {"id", "name", "driver", "shared_via", "proof", "coherent", "import_zero_copy",
@@ -244,6 +244,38 @@ class DriversTest(DoctorCase):
         shutil.copy(BROKEN / "aborts_at_load.so", self.folder / "libOpenCL.so.1")
         report = self.report(LD_LIBRARY_PATH=str(self.folder), status=harness.FAILED)
         self.find(report, "loading the OpenCL loader (libOpenCL.so.1) takes the program down", "blocks", evidence="signal 6")
+
+
+class LevelZeroTest(DoctorCase):
+    """Intel's driver without hardware, or no Level Zero at all."""
+    CHIP = {"NEOReadDebugKeys": "1", "SetCommandStreamReceiver": "1", "AUBDumpCaptureFileName": "/dev/null",
+            "ProductFamilyOverride": "tgllp", "DisableDeepBind": "1"}
+
+    def test_works(self):
+        self.healthy()
+        report = self.report(status=harness.FAILED, **self.CHIP)
+        self.assertEqual([b["name"] for b in report["backends"]], ["cuda", "opencl", "level_zero", "host"])
+        self.find(report, "Intel's driver pretends a GPU that is not there", "blocks", remedy="unset NEOReadDebugKeys",
+                  evidence="SetCommandStreamReceiver=1")
+        device = next(d for d in report["devices"] if d["id"] == "level_zero:0")
+        self.assertEqual((device["shared_via"], device["proof"]), ("usm", "assumed"))
+        self.assertIn("runs no kernels", device["sharing_detail"])
+        self.assertEqual(device["sharing_notes"], ["no_kernels"])
+
+    def test_absent(self):
+        self.healthy()
+        report = self.report(status=harness.HELD)
+        self.assertEqual([b["name"] for b in report["backends"] if b["ok"]], ["cuda", "opencl", "level_zero", "host"])
+        self.assertNotIn("level_zero", [f["about"] for f in report["findings"]])  # no Intel graphics are here to miss it
+
+    def test_loader_is_damaged(self):
+        self.healthy()
+        self.file("libze_loader.so.1", b"no library\n" * 50)
+        report = self.report(LD_LIBRARY_PATH=str(self.folder), status=harness.FAILED)
+        finding = self.find(report, "the Level Zero loader libze_loader.so.1 is there but does not load", "blocks",
+                            evidence="invalid ELF header", remedy="libze1")
+        self.assertEqual(finding["about"], "level_zero")
+        self.assertEqual([b["ok"] for b in report["backends"]], [True, True, False, True])
 
 
 class SettingsTest(DoctorCase):

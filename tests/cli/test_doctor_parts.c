@@ -244,6 +244,53 @@ static void test_chips(void **state) {
     assert_int_equal(found.chips[2].vendor, PCI_NVIDIA);
 }
 
+/* Nothing is blocked by it, and chips that no such driver takes do not miss it. */
+static void test_level_zero(void **state) {
+    (void)state;
+    static const struct {
+        graphics_chip chip;
+        const char *system, *remedy;
+    } cases[] = {
+        {{"0000:00:02.0", PCI_INTEL, 0x46a6, "i915", "renderD128", true},
+         "ubuntu",
+         "apt-get install libze1 libze-intel-gpu1"},
+        {{"0000:00:02.0", PCI_INTEL, 0x46a6, "i915", "renderD128", true}, "debian", "libze1 intel-opencl-icd"},
+        {{"0000:00:02.0", PCI_INTEL, 0x46a6, "i915", "renderD128", true}, "fedora", "dnf install oneapi-level-zero"},
+        {{"0000:00:02.0", PCI_INTEL, 0x0412, "i915", "renderD128", true}, "debian", NULL},
+        {{"0000:00:02.0", PCI_INTEL, 0x46a6, "i915", "renderD128", false}, "debian", NULL},
+        {{"0000:00:02.0", PCI_AMD, 0x1681, "amdgpu", "renderD128", true}, "debian", NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char release[32];
+        findings list = {NULL, 0};
+        graphics g = {.count = 1, .chips = {cases[i].chip}};
+        snprintf(release, sizeof release, "ID=%s\n", cases[i].system);
+        put("/etc/os-release", release);
+        graphics_examine_level_zero(&g, &list, packages_of_system(root));
+        assert_int_equal(list.count, cases[i].remedy != NULL);
+        if (cases[i].remedy) {
+            assert_says(list.items[0]->lacks.text, "no Level Zero driver drives the Intel graphics 8086:46a6");
+            assert_says(list.items[0]->remedy.text, cases[i].remedy);
+            assert_null(findings_blocking(&list, "opencl"));
+            assert_null(findings_blocking(&list, "level_zero"));
+        }
+        findings_drop(&list);
+    }
+}
+
+/* What one backend lacks is no matter of another's. */
+static void test_backends_apart(void **state) {
+    (void)state;
+    findings list = {NULL, 0};
+    (void)findings_add(&list, FINDING_BLOCKS, "level_zero");
+    assert_non_null(findings_blocking(&list, "level_zero"));
+    assert_null(findings_blocking(&list, "opencl"));
+    (void)findings_add(&list, FINDING_BLOCKS, "settings");
+    assert_non_null(findings_blocking(&list, "opencl"));
+    assert_null(findings_blocking(&list, "host"));
+    findings_drop(&list);
+}
+
 /* An installed driver of Intel's that gives no GPU: which other one the chip needs. */
 static void test_generation_against_driver(void **state) {
     (void)state;
@@ -274,6 +321,8 @@ static void test_generation_against_driver(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_systems),
+        cmocka_unit_test(test_level_zero),
+        cmocka_unit_test(test_backends_apart),
         cmocka_unit_test(test_manifests),
         cmocka_unit_test(test_longest_manifest),
         cmocka_unit_test(test_places),

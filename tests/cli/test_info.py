@@ -49,6 +49,23 @@ class InfoTest(harness.CommandTest):
         self.check_shape(info)
         self.assertEqual(info["devices"][-1]["id"], "host")
 
+    @harness.not_on_windows
+    def test_level_zero(self):
+        """On Intel's driver without hardware, beside its OpenCL: two devices, one chip."""
+        for chip, kind in (("tgllp", "integrated"), ("dg1", "discrete")):
+            done = self.run_command("info", "--json", env=self.environment_with_drivers(
+                NEOReadDebugKeys="1", SetCommandStreamReceiver="1", AUBDumpCaptureFileName="/dev/null",
+                ProductFamilyOverride=chip, DisableDeepBind="1", OCL_ICD_VENDORS="/etc/OpenCL/vendors/intel.icd"))
+            info = self.one_object(done.stdout.decode())
+            self.check_shape(info)
+            devices = {d["id"]: d for d in info["devices"]}
+            self.assertEqual(list(devices), ["opencl:0", "level_zero:0", "host"])
+            self.assertEqual(devices["level_zero:0"]["type"], kind)
+            self.assertEqual(devices["level_zero:0"]["physical"], devices["opencl:0"]["physical"])
+            self.assertEqual(devices["level_zero:0"]["kinds"], ["host", "shared", "device"])
+            backend = next(b for b in info["backends"] if b["name"] == "level_zero")
+            self.assertIn("version 1.3, between processes: memory", backend["detail"])
+
     def test_text_tells_the_same(self):
         text = self.succeed("info")
         info = self.succeed_json("info")

@@ -24,7 +24,8 @@ static int set_up(void **state) {
     assert_int_equal(onuma__registry_open(&f->config, NULL, &f->registry), ONUMA_OK);
     for (size_t i = 0; i < f->registry.backend_count; i++) {
         const onuma__backend_state *backend = &f->registry.backends[i];
-        *(strcmp(backend->ops->name, "host") == 0 ? &f->host : &f->opencl) = backend;
+        if (strcmp(backend->ops->name, "host") == 0) f->host = backend;
+        if (strcmp(backend->ops->name, "opencl") == 0) f->opencl = backend;
     }
     assert_non_null(f->opencl);
     assert_non_null(f->host);
