@@ -283,7 +283,7 @@ class SettingsTest(DoctorCase):
         self.healthy()
         report = self.report(OPENNUMA_CONF="no_such_key:1", status=harness.FAILED)
         self.find(report, "OPENNUMA_CONF is wrong", "blocks", evidence="no_such_key", remedy="unset OPENNUMA_CONF")
-        self.assertEqual([b["ok"] for b in report["backends"]], [False, False, False])
+        self.assertEqual([b["ok"] for b in report["backends"]], [False, False, False, False])
         self.assertEqual(report["devices"][0]["id"], "opencl:0")
 
     def test_configuration_leaves_drivers_out(self):

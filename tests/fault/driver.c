@@ -40,6 +40,10 @@ static onuma_result open_opencl(const onuma_backend_host *host, onuma_backend_in
     return open_over(&onuma__backend_opencl, host, out);
 }
 
+static onuma_result open_level_zero(const onuma_backend_host *host, onuma_backend_instance **out) {
+    return open_over(&onuma__backend_level_zero, host, out);
+}
+
 static void close_instance(onuma_backend_instance *instance) {
     object *o = OBJECT(instance);
     object_check(o, INSTANCE, "close");
@@ -475,9 +479,9 @@ static onuma_result queue_wait_marker(onuma_backend_queue *queue, onuma_backend_
 
 /* ------------------------------------------------------------------ tables */
 
-static onuma_backend tables[2];
-const onuma_backend *const onuma__backends[] = {&tables[0], &tables[1]};
-const size_t onuma__backend_total = 2;
+static onuma_backend tables[3];
+const onuma_backend *const onuma__backends[] = {&tables[0], &tables[1], &tables[2]};
+const size_t onuma__backend_total = 3;
 
 /* What the real one lacks is lacking here too. */
 static void decorate(onuma_backend *table, const onuma_backend *real,
@@ -519,5 +523,6 @@ static void decorate(onuma_backend *table, const onuma_backend *real,
 
 void fault_start(void) {
     decorate(&tables[0], &onuma__backend_opencl, open_opencl);
-    decorate(&tables[1], &onuma__backend_host, open_host);
+    decorate(&tables[1], &onuma__backend_level_zero, open_level_zero);
+    decorate(&tables[2], &onuma__backend_host, open_host);
 }

@@ -275,7 +275,7 @@ static void start(script *s) {
 
 static void look_around(script *s) {
     const size_t backends = onuma_backend_count(s->rt);
-    assert_int_equal(backends, 2);
+    assert_int_equal(backends, 3);
     for (size_t i = 0; i < backends; i++) {
         onuma_backend_info info = ONUMA_BACKEND_INFO_INIT;
         CALL(s, onuma_backend_get_info(s->rt, i, &info));

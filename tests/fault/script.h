@@ -24,6 +24,9 @@ extern const native_calls native_host;
 #if defined(ONUMA_FAULT_OPENCL)
 extern const native_calls native_opencl;
 #endif
+#if defined(ONUMA_FAULT_LEVEL_ZERO)
+extern const native_calls native_level_zero;
+#endif
 
 #define SCRIPT_BLOCKS 64u
 #define SCRIPT_POOLS 4u

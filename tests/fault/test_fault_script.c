@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_fault_script host|opencl [--full|--sampled] [--only=PATTERN] [--plan=SITE:NTH:TIMES:MANNER:WHICH:RESULT]
+ * test_fault_script host|opencl|level_zero [--full|--sampled] [--only=PATTERN] [--plan=SITE:NTH:TIMES:MANNER:WHICH:RESULT]
  *
  * The script once for each call that can fail and each way to fail, until a run meets no fault. Without --full each
  * call fails with one result, another one for each n, and what fails for good does so at some n alone. With --sampled,
  * where each run takes long, so does everything.
  */
 #include "script.h"
+
+#if defined(ONUMA_FAULT_LEVEL_ZERO)
+#include "between.h"
+#endif
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -126,7 +130,7 @@ static void driver_lies_about_devices(void **state) {
         }
     plan.site = FAULT_describe;
     plan.times = 1;
-    for (plan.nth = 1; plan.nth <= 2; plan.nth++) /* of either backend */
+    for (plan.nth = 1; plan.nth <= 3; plan.nth++) /* of each backend */
         run(&plan);
     plan.nth = 1;
     plan.site = FAULT_device_count;
@@ -196,6 +200,12 @@ int main(int argc, char **argv) {
     bool one = false;
 #if defined(ONUMA_FAULT_OPENCL)
     if (argc > 1 && strcmp(argv[1], "opencl") == 0) native = &native_opencl;
+#endif
+#if defined(ONUMA_FAULT_LEVEL_ZERO)
+    if (argc > 1 && strcmp(argv[1], "level_zero") == 0) {
+        native = &native_level_zero;
+        between_stand_in(true, BETWEEN_SYSMAN_NONE, 0); /* queues that tell their context */
+    }
 #endif
     for (int i = 1; i < argc; i++) {
         if (strncmp(argv[i], "--plan=", 7) == 0 && !(one = choose(argv[i] + 7))) return 2;
