@@ -24,8 +24,7 @@
  * Readers are then at memory that is not mapped; the next to come maps it.
  *
  * The calling thread's own open uses are sealed by its acquire, for good: after
- * a TIMEOUT it may submit nothing more under them, unless onuma_submitted seals
- * them again.
+ * a TIMEOUT too it may submit nothing more under them, for they may be gone.
  */
 #include <stdlib.h>
 

@@ -251,6 +251,7 @@ void model_submitted(model *m, unsigned queue, uint64_t until) {
     for (size_t i = 0; i < BLOCKS; i++)
         for (size_t u = 0; m->blocks[i].base != NULL && u < m->blocks[i].use_count; u++) {
             model_use *use = &m->blocks[i].uses[u];
-            if (use->queue == queue && use->until == OPEN) use->until = until;
+            /* Once an acquire has taken it for submitted, nothing more is submitted under it. */
+            if (use->queue == queue && use->until == OPEN) use->until = use->implied < until ? use->implied : until;
         }
 }
