@@ -29,7 +29,16 @@ struct library {
     uint64_t start[QUEUES]; /* what the program's positions are counted from */
     void *blocks[BLOCKS];
     uint8_t holds[BLOCKS][3];
+    variant variant;
+    onuma_backend driver;
+    /* What the driver was asked for. */
+    uint8_t mapped[PLACES];
+    bool waits, broken;
+    uint8_t waiter;
+    uint32_t wait_for;
 };
+
+static library *current; /* that the driver is called for */
 
 static void must(bool held, const char *what) {
     if (held) return;
@@ -62,6 +71,90 @@ static void ignore_line(void *user, onuma_log_level level, const char *line) {
     (void)user, (void)level, (void)line;
 }
 
+/* ------------------------------------------------------------------- the driver */
+
+/* A queue is its timeline, as the host's. Its markers are ours, so that a wait for one can be told. */
+struct onuma_backend_queue {
+    onuma_host_timeline timeline;
+};
+
+struct onuma_backend_marker {
+    const onuma_backend_queue *queue;
+    uint64_t target;
+};
+
+static onuma_result new_marker(onuma_backend_queue *queue, uint64_t target, onuma_backend_marker **out) {
+    onuma_backend_marker *marker = malloc(sizeof *marker);
+    MUST(marker != NULL);
+    *marker = (onuma_backend_marker){queue, target};
+    *out = marker;
+    return ONUMA_OK;
+}
+
+static onuma_result record(onuma_backend_queue *queue, onuma_backend_marker **out) {
+    return new_marker(queue, atomic_load(&queue->timeline.submitted), out);
+}
+
+static onuma_result wrap(onuma_backend_queue *queue, const onuma_native_event *event, onuma_backend_marker **out) {
+    return new_marker(queue, event->handle, out);
+}
+
+static onuma_result poll(onuma_backend_marker *marker, bool *passed) {
+    *passed = atomic_load(&marker->queue->timeline.completed) >= marker->target;
+    return ONUMA_OK;
+}
+
+static void destroy(onuma_backend_marker *marker) {
+    free(marker);
+}
+
+static uint8_t number_of(const onuma_backend_queue *queue) {
+    return (const void *)queue == (const void *)&current->timelines[1];
+}
+
+/* A wait is a piece of work of its queue. */
+static onuma_result wait_for(onuma_backend_queue *queue, onuma_backend_marker *marker) {
+    const uint8_t q = number_of(queue);
+    current->broken = current->broken || current->waits || number_of(marker->queue) == q;
+    current->waits = true;
+    current->waiter = q;
+    current->wait_for = (uint32_t)(marker->target - current->start[1 - q]);
+    atomic_fetch_add(&queue->timeline.submitted, 1);
+    return ONUMA_OK;
+}
+
+static onuma_result map(onuma_backend_device *device, const onuma_segment *segment, uint64_t view, size_t offset,
+                        size_t size, onuma_access mode) {
+    (void)device, (void)view, (void)offset, (void)size;
+    uint8_t *mapped = &current->mapped[segment - current->segments];
+    current->broken = current->broken || *mapped != 0;
+    *mapped = (uint8_t)mode;
+    return ONUMA_OK;
+}
+
+static onuma_result unmap(onuma_backend_device *device, const onuma_segment *segment, uint64_t view, size_t offset,
+                          size_t size, onuma_access mode) {
+    (void)device, (void)view, (void)offset, (void)size;
+    uint8_t *mapped = &current->mapped[segment - current->segments];
+    current->broken = current->broken || *mapped != mode;
+    *mapped = 0;
+    return ONUMA_OK;
+}
+
+static void make_driver(library *l) {
+    l->driver = *l->device->ops;
+    l->driver.marker_record = record;
+    l->driver.marker_wrap = wrap;
+    l->driver.marker_poll = poll;
+    l->driver.marker_destroy = destroy;
+    l->driver.queue_wait_marker = wait_for;
+    l->driver.host_map = map;
+    l->driver.host_unmap = unmap;
+    l->device->ops = &l->driver;
+    l->device->info.abilities |= ONUMA_ABILITY_WAIT;
+    if (l->variant == VARIANT_MAPPED) l->device->info.abilities &= ~(uint32_t)ONUMA_ABILITY_COHERENT;
+}
+
 static void become(unsigned thread) {
     onuma__os_thread_get()->number = THREAD_NUMBER + thread;
 }
@@ -70,9 +163,11 @@ static onuma__tag tag_of(const library *l, uint8_t q) {
     return q == NONE ? 0 : l->queues[q]->tag;
 }
 
-library *library_open(bool second_in_order) {
+library *library_open(variant what, bool second_in_order) {
     library *l = calloc(1, sizeof *l);
     MUST(l != NULL);
+    current = l;
+    l->variant = what;
     become(0);
     l->log = (onuma__log){ONUMA_LOG_ERROR, ignore_line, l};
     onuma__config_init(&l->config);
@@ -80,6 +175,7 @@ library *library_open(bool second_in_order) {
     MUST(onuma__registry_open(&l->config, &l->log, &l->registry) == ONUMA_OK);
     l->device = l->registry.devices[0];
     MUST(onuma__device_open(l->device) == ONUMA_OK);
+    make_driver(l);
     l->owner = (onuma__owner){.device = l->device, .kind = ONUMA_KIND_SHARED, .segment = segment_of};
     const onuma__engine_desc desc = {.source = {.self = l, .acquire = acquire, .release = release},
                                      .mode = ONUMA_SOURCE_SEGMENTS,
@@ -88,6 +184,7 @@ library *library_open(bool second_in_order) {
                                      .cache_bytes = 1u << 20,
                                      .owner = &l->owner};
     MUST(onuma__engine_create(&desc, &l->engine) == ONUMA_OK);
+    MUST(onuma__sync_begin_engine(l->engine) == ONUMA_OK);
     l->owner.engine = l->engine;
     for (size_t q = 0; q < QUEUES; q++) {
         onuma_queue_desc queue = ONUMA_QUEUE_DESC_INIT;
@@ -138,6 +235,8 @@ static int32_t alloc(library *l, uint8_t q, void **out) {
     do
         r = onuma__engine_alloc(l->engine, BLOCK, 0, tag_of(l, q), out);
     while (r == ONUMA__MISS && onuma__sync_poll(l->engine));
+    if (r == ONUMA__MISS && l->variant == VARIANT_BEHIND && onuma__sync_go_behind(l->engine, tag_of(l, q)))
+        r = onuma__engine_alloc(l->engine, BLOCK, 0, tag_of(l, q), out);
     return r;
 }
 
@@ -171,7 +270,7 @@ static uint64_t count_announced(const model *m, step s) {
     return count;
 }
 
-answer library_take(library *l, const model *m, step s) {
+static answer take(library *l, const model *m, step s) {
     onuma__queue *queue = s.queue == NONE ? NULL : l->queues[s.queue];
     onuma_native_event event = ONUMA_NATIVE_EVENT_INIT;
     const onuma_access mode = s.mode;
@@ -205,14 +304,30 @@ answer library_take(library *l, const model *m, step s) {
     case STEP_ACQUIRE:
     case STEP_RELEASE:
         return answer_of(hold(l, s, s.kind == STEP_ACQUIRE));
+    case STEP_WAIT:
+        event.api = ONUMA_API_HOST;
+        return answer_of(onuma__queue_wait(queue, l->queues[1 - s.queue], s.mode == READ ? NULL : &event));
     default:
         atomic_fetch_add(&l->timelines[s.queue].completed, 1);
     }
     return (answer){.kind = ANSWER_OK};
 }
 
+answer library_take(library *l, const model *m, step s) {
+    current = l;
+    l->waits = false;
+    answer a = take(l, m, s);
+    if (l->broken) a.kind = ANSWER_OTHER;
+    memcpy(a.mapped, l->mapped, sizeof a.mapped);
+    a.waits = l->waits;
+    a.waiter = l->waiter;
+    a.wait_for = l->wait_for;
+    return a;
+}
+
 const char *library_rest(library *l) {
     become(0);
+    current = l;
     for (uint8_t q = 0; q < QUEUES; q++) {
         MUST(onuma__sync_submitted(l->queues[q], NULL) == ONUMA_OK);
         l->start[q] = atomic_load(&l->timelines[q].submitted);
@@ -227,6 +342,8 @@ const char *library_rest(library *l) {
     while (onuma__sync_poll(l->engine))
         continue;
     if (onuma__sync_pending(l->engine) != 0) return "all work is done, and freed blocks still wait";
+    for (size_t p = 0; p < PLACES; p++)
+        if (l->mapped[p] != 0) return "nobody holds anything, and memory is mapped";
     for (size_t i = 0; i < PLACES; i++)
         if (alloc(l, NONE, &l->blocks[i]) != ONUMA_OK)
             return "all work is done and all is freed, and memory is missing";

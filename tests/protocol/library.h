@@ -8,7 +8,7 @@
 typedef struct library library;
 
 /* Memory and queues from scratch. */
-library *library_open(bool second_in_order);
+library *library_open(variant what, bool second_in_order);
 void library_close(library *l);
 /* Does a step of the program; `m` is the model before it. */
 answer library_take(library *l, const model *m, step s);

@@ -20,12 +20,26 @@ static uint32_t end_of(const model_use *u) {
     return u->sealed != OPEN ? u->sealed : u->implied;
 }
 
-void model_begin(model *m, bool second_in_order) {
+void model_begin(model *m, variant what, bool second_in_order) {
     memset(m, 0, sizeof *m);
+    m->variant = what;
     m->queues[0].in_order = true;
     m->queues[1].in_order = second_in_order;
     for (size_t p = 0; p < PLACES; p++)
-        m->places[p].own = NONE;
+        m->places[p].own = m->places[p].behind = m->places[p].also = NONE;
+}
+
+static uint8_t other(uint8_t q) {
+    return (uint8_t)(1 - q);
+}
+
+/* The queue's next piece of work waits for the other queue. */
+static bool is_held_back(const model *m, uint8_t q) {
+    const model_queue *queue = &m->queues[q];
+    for (size_t i = 0; i < queue->wait_count; i++)
+        if (queue->waits[i].position == queue->completed + 1 && !reached(m, other(q), queue->waits[i].wait_for))
+            return true;
+    return false;
 }
 
 /* ------------------------------------------------------------------- all the uses */
@@ -142,8 +156,10 @@ bool model_allows(const model *m, step s) {
         return b->live && !b->ran && b->holds[s.mode] == 0;
     case STEP_RELEASE:
         return b->live && b->holds[s.mode] != 0;
+    case STEP_WAIT:
+        return !idle(m, other(s.queue)) && m->queues[s.queue].wait_count < 3;
     default:
-        return m->queues[s.queue].submitted > m->queues[s.queue].completed;
+        return !idle(m, s.queue) && !is_held_back(m, s.queue);
     }
 }
 
@@ -154,7 +170,7 @@ static const struct {
     [STEP_ALLOC] = {1, 3, 2, 1},   [STEP_FREE] = {2, 3, 2, 1},       [STEP_USE] = {2, 2, 2, 2},
     [STEP_HAND_IN] = {2, 2, 1, 1}, [STEP_RUN] = {1, 1, 2, 1},        [STEP_UNRELATED] = {1, 2, 1, 1},
     [STEP_SEAL] = {1, 2, 1, 1},    [STEP_SEAL_EVENT] = {1, 2, 1, 1}, [STEP_ACQUIRE] = {2, 1, 2, 2},
-    [STEP_RELEASE] = {1, 1, 2, 2}, [STEP_COMPLETE] = {1, 2, 1, 1},
+    [STEP_RELEASE] = {1, 1, 2, 2}, [STEP_WAIT] = {1, 2, 1, 2},       [STEP_COMPLETE] = {1, 2, 1, 1},
 };
 
 /* Accesses: who waits for whom, blocks live all the time. Memory: who gets what when; all accesses are for writing. */
@@ -167,6 +183,7 @@ static bool is_about(topic about, step s) {
     case STEP_SEAL_EVENT:
     case STEP_RELEASE:
     case STEP_UNRELATED:
+    case STEP_WAIT:
         return about != TOPIC_MEMORY;
     case STEP_USE:
     case STEP_ACQUIRE:
@@ -236,13 +253,18 @@ static const char *take_alloc(model *m, step s, answer seen) {
     if (seen.kind != ANSWER_OK) return "an allocation fails";
     model_place *p = &m->places[seen.place];
     if (p->taken) return "a block is handed out twice";
-    const bool own = p->own == s.queue && s.queue != NONE;
-    if (!possible || (!own && !is_over(m, p))) return "memory is handed out that is still in use";
+    const bool own = p->own == s.queue && s.queue != NONE, behind = !own && p->also == s.queue && s.queue != NONE;
+    if (!behind && (!possible || (!own && !is_over(m, p)))) return "memory is handed out that is still in use";
     m->blocks[s.block] = (model_block){.live = true, .place = seen.place, .queue = s.queue};
-    if (own) {
+    if (own || behind) {
         m->blocks[s.block].recycled = true;
-        m->blocks[s.block].until = p->needs[s.queue];
+        m->blocks[s.block].until = own ? p->needs[s.queue] : is_over(m, p) ? 0 : p->also_from;
     }
+    if (behind)
+        p->behind = p->own;
+    else if (!own)
+        p->behind = NONE;
+    p->also = NONE;
     p->taken = true;
     p->taken_for = s.queue;
     p->owner++;
@@ -253,6 +275,8 @@ static const char *take_alloc(model *m, step s, answer seen) {
 /* All that can still be at the block is submitted work of the in-order queue that it was allocated for. */
 static bool is_queues_own(const model *m, const model_block *b, uint8_t freed_on, bool *surely) {
     *surely = true;
+    /* What is mapped is unmapped when nobody can be at it any more. */
+    if (m->variant == VARIANT_MAPPED && b->holds[READ] + b->holds[WRITE] != 0) return false;
     if (b->queue == NONE || !m->queues[b->queue].in_order || (freed_on != NONE && freed_on != b->queue)) return false;
     for (size_t i = 0; i < b->uses.count; i++) {
         const model_use *u = &b->uses.list[i];
@@ -376,13 +400,16 @@ static const char *take_acquire(model *m, step s, answer seen) {
 
 /* The device does a piece of work: what it finds in memory must be what it was meant for. */
 static const char *take_complete(model *m, step s) {
-    const uint32_t position = ++m->queues[s.queue].completed;
+    model_queue *queue = &m->queues[s.queue];
+    const uint32_t position = ++queue->completed;
+    if (queue->wait_count != 0 && queue->waits[0].position == position)
+        memmove(queue->waits, queue->waits + 1, --queue->wait_count * sizeof queue->waits[0]);
     for (size_t i = 0; i < WORKS; i++) {
         model_work *w = &m->works[i];
         if (!w->here || !w->handed_in || w->queue != s.queue || w->position != position) continue;
         w->here = false;
         const model_place *p = &m->places[w->place];
-        const bool later_of_queue = m->queues[w->queue].in_order && p->taken_for == w->queue;
+        const bool later_of_queue = (m->queues[w->queue].in_order && p->taken_for == w->queue) || p->behind == w->queue;
         if (p->taken && p->owner != w->owner && !later_of_queue)
             return "work runs on memory that is another block's by now";
         if (p->acquired[WRITE] > w->time) return "work runs after the CPU has written";
@@ -393,7 +420,59 @@ static const char *take_complete(model *m, step s) {
     return NULL;
 }
 
+/* ----------------------------------------------------------------- what the driver was asked for */
+
+/* What the other queue had freed until then this one may have, too, and others perhaps only when it has passed itself. */
+static void take_over(model *m, uint8_t q, uint32_t position) {
+    for (size_t i = 0; i < PLACES; i++) {
+        model_place *p = &m->places[i];
+        if (p->taken || p->own != other(q) || p->needs[p->own] > position || !m->queues[q].in_order) continue;
+        p->also = q;
+        p->also_from = m->queues[q].submitted;
+        p->surely_own = false;
+        p->needed[q] = true;
+    }
+}
+
+static const char *note_wait(model *m, step s, answer seen) {
+    const bool wanted = s.kind == STEP_WAIT && s.mode == READ;
+    if (!seen.waits) return wanted ? "a queue is not made to wait" : NULL;
+    model_queue *queue = &m->queues[seen.waiter];
+    const bool by_alloc = s.kind == STEP_ALLOC && m->variant == VARIANT_BEHIND;
+    if ((!wanted && !by_alloc) || seen.waiter != s.queue) return "a queue is made to wait that nobody asked to";
+    if (wanted && seen.wait_for != m->queues[other(s.queue)].submitted) return "a queue waits for something else";
+    if (queue->wait_count == WAITS) return "a queue is made to wait again and again";
+    queue->waits[queue->wait_count++] = (model_wait){++queue->submitted, seen.wait_for};
+    if (by_alloc) take_over(m, s.queue, seen.wait_for);
+    return NULL;
+}
+
+/* While the CPU holds a block it is mapped so that the device gets what is written, and only then. */
+static const char *note_mapping(model *m, answer seen) {
+    for (size_t p = 0; p < PLACES; p++)
+        m->places[p].mapped = seen.mapped[p];
+    for (size_t i = 0; i < BLOCKS; i++) {
+        const model_block *b = &m->blocks[i];
+        if (!b->live) continue;
+        const uint8_t mapped = seen.mapped[b->place];
+        const bool held = m->variant == VARIANT_MAPPED && b->holds[READ] + b->holds[WRITE] != 0;
+        if (!held && mapped != 0) return "a block is mapped that the CPU does not hold";
+        if (held && b->holds[WRITE] != 0 && (mapped & WRITE) == 0) return "the CPU writes what is not mapped for that";
+        if (held && b->holds[WRITE] == 0 && mapped != READ)
+            return "what the CPU has written is kept from the device, or what it reads is not mapped";
+    }
+    return NULL;
+}
+
+static const char *take_step(model *m, step s, answer seen);
+
 const char *model_take(model *m, step s, answer seen) {
+    const char *complaint = note_wait(m, s, seen);
+    if (!complaint) complaint = take_step(m, s, seen);
+    return complaint ? complaint : note_mapping(m, seen);
+}
+
+static const char *take_step(model *m, step s, answer seen) {
     m->thread_chosen = m->thread_chosen || s.kind == STEP_USE;
     m->block_chosen = m->block_chosen || (m->begun && is_of_block(s));
     sealing how = {.queue = s.queue, .position = m->queues[s.queue == NONE ? 0 : s.queue].submitted};
@@ -428,6 +507,8 @@ const char *model_take(model *m, step s, answer seen) {
     case STEP_RELEASE:
         m->blocks[s.block].holds[s.mode]--;
         return NULL;
+    case STEP_WAIT:
+        return NULL;
     default:
         return take_complete(m, s);
     }
@@ -460,6 +541,13 @@ uint64_t model_digest(const model *m) {
     uint64_t digest = 0xcbf29ce484222325u ^ (uint64_t)m->thread_chosen ^ (uint64_t)m->block_chosen << 1;
     for (uint8_t q = 0; q < QUEUES; q++)
         mix(&digest, m->queues[q].submitted - m->queues[q].completed);
+    for (uint8_t q = 0; q < QUEUES; q++)
+        for (size_t i = 0; i < m->queues[q].wait_count; i++)
+            mix(&digest, (uint64_t)q << 16 | ahead(m, q, m->queues[q].waits[i].position) << 8 |
+                             ahead(m, other(q), m->queues[q].waits[i].wait_for));
+    for (size_t i = 0; i < PLACES; i++)
+        mix(&digest, (uint64_t)m->places[i].mapped | (uint64_t)m->places[i].behind << 8 |
+                         (uint64_t)m->places[i].also << 16 | ahead(m, m->places[i].also, m->places[i].also_from) << 24);
     for (size_t i = 0; i < BLOCKS; i++) {
         const model_block *b = &m->blocks[i];
         mix(&digest, b->live);

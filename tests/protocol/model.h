@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The rules of sharing as an executable model, for small programs: two queues, two threads, two blocks, and memory for
- * no more than these.
+ * no more than these; coherent or mapped for the CPU, and with or without queues that go behind others for memory.
  *
  * The model is told each step together with what the library did, and says whether that was right. It judges in two
  * ways that know nothing of each other:
@@ -10,7 +10,8 @@
  *             block's that it was meant for (else it was reused too early), and the CPU must not have been let at it in
  *             between (else an update is lost).
  *   answers   From the rules alone: whether an acquire has to wait, a use is refused, an allocation finds memory.
- *             An answer that is too cautious is as wrong as one that is not cautious enough.
+ *             An answer that is too cautious is as wrong as one that is not cautious enough. What the driver was
+ *             asked for meanwhile is part of the answer: what is mapped, and which queue waits for what.
  *
  * Programs keep to the rules themselves: work is handed in only while its use is open, work that was never announced
  * only by the queue that a block was allocated for, and of such a block the CPU keeps off.
@@ -23,7 +24,7 @@
 #include <stdint.h>
 
 enum { QUEUES = 2, THREADS = 2, BLOCKS = 2, PLACES = 2, NONE = 2 };
-enum { USES = 12, WORKS = 16, NEEDS = 2 };
+enum { USES = 12, WORKS = 16, NEEDS = 2, WAITS = 200 };
 enum { READ = 1, WRITE = 2 };
 
 typedef enum step_kind {
@@ -37,6 +38,7 @@ typedef enum step_kind {
     STEP_SEAL_EVENT, /* and with that of the last work which it seals */
     STEP_ACQUIRE,    /* block, mode, by thread; does not wait */
     STEP_RELEASE,    /* block, mode */
+    STEP_WAIT,       /* queue behind the other one, from here on: made by the library, or (mode WRITE) announced */
     STEP_COMPLETE,   /* the queue's device does the next piece of work */
     STEP_KINDS
 } step_kind;
@@ -49,7 +51,12 @@ typedef enum answer_kind { ANSWER_OK, ANSWER_WAIT, ANSWER_CONFLICT, ANSWER_NO_ME
 
 typedef struct answer {
     answer_kind kind;
-    uint8_t place; /* of an allocation */
+    uint8_t place;          /* of an allocation */
+    uint8_t mapped[PLACES]; /* for the CPU, afterwards */
+    /* The driver was asked to let a queue wait for the other one's work up to that position: a piece of work itself. */
+    bool waits;
+    uint8_t waiter;
+    uint32_t wait_for;
 } answer;
 
 /* Positions count the work of a queue; 0 is before all. OPEN: not sealed. */
@@ -98,14 +105,27 @@ typedef struct model_place {
     use_list parked;        /* free: and these are over */
     uint32_t owner;         /* counts those who had it */
     uint32_t acquired[3];   /* time of the CPU's last access by mode */
+    uint8_t mapped;
+    uint8_t also;       /* free: a queue that waits for its own, and may have it, too, ... */
+    uint32_t also_from; /* ... from this position on */
+    uint8_t behind;     /* queue whose former work there comes before all of the owner's, though it may not be over */
 } model_place;
+
+typedef struct model_wait {
+    uint32_t position, wait_for; /* the other queue's */
+} model_wait;
 
 typedef struct model_queue {
     bool in_order;
     uint32_t submitted, completed;
+    size_t wait_count;
+    model_wait waits[WAITS];
 } model_queue;
 
+typedef enum variant { VARIANT_COHERENT, VARIANT_MAPPED, VARIANT_BEHIND, VARIANTS } variant;
+
 typedef struct model {
+    variant variant;
     model_queue queues[QUEUES];
     model_block blocks[BLOCKS];
     model_place places[PLACES];
@@ -116,7 +136,7 @@ typedef struct model {
 } model;
 
 /* Fresh memory in both places. */
-void model_begin(model *m, bool second_in_order);
+void model_begin(model *m, variant what, bool second_in_order);
 /* What the programs are about, so that not all has to be combined with all. */
 typedef enum topic { TOPIC_ALL, TOPIC_ACCESSES, TOPIC_MEMORY, TOPICS } topic;
 /* The steps that a program may take next; at most `room`. */

@@ -28,7 +28,7 @@ static const char *const rules[] = {"UNORDERED", "FREE_USES", "FREE_OWNER", "ACQ
 _Static_assert(sizeof rules / sizeof rules[0] == ONUMA__RULES, "each rule has its name here");
 #endif
 
-enum { MOST_STEPS = 400, CHOICES = 128, BEGINNINGS = 6 };
+enum { MOST_STEPS = 400, CHOICES = 128, BEGINNINGS = 6, ALL_BEGINNINGS = BEGINNINGS * VARIANTS };
 
 typedef struct program {
     unsigned beginning;
@@ -56,13 +56,14 @@ static const char *const queue_names[] = {"P", "Q", "no queue"};
 static void print_step(step s) {
     static const char *const names[STEP_KINDS] = {"alloc",   "free",           "use",       "hand in",
                                                   "run",     "unrelated work", "submitted", "submitted with an event",
-                                                  "acquire", "release",        "complete"};
+                                                  "acquire", "release",        "wait",      "complete"};
     printf("    thread %u: %s", s.thread, names[s.kind]);
     const bool of_block = s.kind <= STEP_USE || s.kind == STEP_RUN || s.kind == STEP_ACQUIRE || s.kind == STEP_RELEASE;
     if (of_block) printf(" block %c", 'X' + s.block);
     if (s.kind == STEP_USE || s.kind == STEP_ACQUIRE || s.kind == STEP_RELEASE)
         printf(s.mode == READ ? " read" : " write");
     if (s.kind != STEP_RUN && s.kind != STEP_ACQUIRE && s.kind != STEP_RELEASE) printf(" on %s", queue_names[s.queue]);
+    if (s.kind == STEP_WAIT) printf(s.mode == READ ? " for the other one" : " for the other one, announced");
     printf("\n");
 }
 
@@ -79,7 +80,15 @@ static void print_program(const program *p, const char *complaint) {
 static const uint8_t beginnings[BEGINNINGS / 2][BLOCKS] = {{NONE, NONE}, {0, NONE}, {1, 0}};
 
 static bool second_in_order(unsigned beginning) {
-    return beginning >= BEGINNINGS / 2;
+    return beginning % BEGINNINGS >= BEGINNINGS / 2;
+}
+
+static variant variant_of(unsigned beginning) {
+    return (variant)(beginning / BEGINNINGS);
+}
+
+static library *open_for(unsigned beginning) {
+    return library_open(variant_of(beginning), second_in_order(beginning));
 }
 
 static const char *take(library *l, model *m, step s) {
@@ -88,7 +97,7 @@ static const char *take(library *l, model *m, step s) {
 }
 
 static const char *begin(library *l, model *m, unsigned beginning) {
-    model_begin(m, second_in_order(beginning));
+    model_begin(m, variant_of(beginning), second_in_order(beginning));
     for (uint8_t b = 0; b < BLOCKS; b++) {
         const step s = {
             .kind = STEP_ALLOC, .queue = beginnings[beginning % (BEGINNINGS / 2)][b], .block = b, .mode = READ};
@@ -180,7 +189,7 @@ static bool explore_from(explorer *e, const model *m) {
 static const char *explore_beginning(explorer *e, unsigned beginning) {
     model m;
     e->program = (program){.beginning = beginning};
-    e->library = library_open(second_in_order(beginning));
+    e->library = open_for(beginning);
     e->complaint = run(e, &e->program, &m);
     if (!e->complaint) (void)explore_from(e, &m);
     /* What went wrong may have left anything behind. */
@@ -188,17 +197,25 @@ static const char *explore_beginning(explorer *e, unsigned beginning) {
     return e->complaint;
 }
 
+static bool is_worth_it(unsigned beginning, topic about) {
+    /* Fresh blocks that live all the time are alike, whatever they were allocated for. */
+    if (about == TOPIC_ACCESSES && beginning % (BEGINNINGS / 2) != 0) return false;
+    /* Only a queue in order goes behind, and only for memory. */
+    return variant_of(beginning) != VARIANT_BEHIND || (about == TOPIC_MEMORY && second_in_order(beginning));
+}
+
 static const char *explore(explorer *e, size_t depth) {
     const char *complaint = NULL;
     e->depth = depth;
     for (e->about = TOPIC_ACCESSES; e->about < TOPICS && !complaint; e->about++)
-        for (unsigned i = 0; i < BEGINNINGS && !complaint; i++) {
-            /* Fresh blocks that live all the time are alike, whatever they were allocated for. */
-            if (e->about == TOPIC_ACCESSES && i % (BEGINNINGS / 2) != 0) continue;
+        for (unsigned i = 0; i < ALL_BEGINNINGS && !complaint; i++) {
+            if (!is_worth_it(i, e->about)) continue;
+            static const char *const variants[] = {"", ", mapped", ", behind"};
             const uint64_t before = e->runs;
             complaint = explore_beginning(e, i);
-            printf("beginning %u, %s: %" PRIu64 " programs, %" PRIu64 " states\n", i,
-                   e->about == TOPIC_MEMORY ? "memory" : "accesses", e->runs - before, e->states);
+            printf("beginning %u%s, %s: %" PRIu64 " programs, %" PRIu64 " states\n", i % BEGINNINGS,
+                   variants[variant_of(i)], e->about == TOPIC_MEMORY ? "memory" : "accesses", e->runs - before,
+                   e->states);
             fflush(stdout);
             forget_states(e);
         }
@@ -234,7 +251,7 @@ static const char *play(explorer *e, uint64_t *random) {
 /* As much of a program as is legal without the step at `left_out`, on a library from scratch: NULL if that goes well. */
 static const char *replay(const program *p, size_t left_out, program *kept) {
     model m;
-    library *l = library_open(second_in_order(p->beginning));
+    library *l = open_for(p->beginning);
     const char *complaint = begin(l, &m, p->beginning);
     *kept = (program){.beginning = p->beginning};
     for (size_t i = 0; i < p->length && !complaint; i++) {
@@ -269,8 +286,8 @@ static const char *play_for(explorer *e, double seconds, uint64_t seed) {
     const char *complaint = NULL;
     printf("seed %" PRIu64 "\n", seed);
     while (!complaint && onuma__os_now() < end) {
-        const unsigned beginning = (unsigned)draw(&random, BEGINNINGS);
-        e->library = library_open(second_in_order(beginning));
+        const unsigned beginning = (unsigned)draw(&random, ALL_BEGINNINGS);
+        e->library = open_for(beginning);
         for (int i = 0; i < 100 && !complaint; i++) {
             e->program = (program){.beginning = beginning};
             complaint = play(e, &random);
@@ -306,7 +323,7 @@ static int check_without(const char *name) {
     for (size_t depth = 1; depth <= 4 && !complaint; depth++)
         complaint = explore(&e, depth);
     if (!complaint)
-        complaint = play_for(&e, 30, 1); /* takes more steps than can be gone through in all orders quickly */
+        complaint = play_for(&e, 300, 1); /* takes more steps than can be gone through in all orders quickly */
     (void)report(&e, complaint);
     return complaint ? 0 : 1;
 }
