@@ -30,6 +30,7 @@ LEFT_OUT = {
     "os_fork_memory": NO_RANGE,
     "os_shared": "it hands protected pages to the kernel, as os_memory does",
     "policy_source": NO_RANGE,
+    "policy_budget": NO_RANGE,
     "policy_decay": NO_RANGE,
     "api_pool": NO_RANGE,
     "os_lock": "its litmus test spins, and valgrind runs one thread at a time",

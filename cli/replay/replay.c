@@ -12,7 +12,7 @@
 typedef struct request {
     const char *path, *device, *source, *config;
     bool simulate, verify, json;
-    double scale;
+    double scale, limit; /* bytes; 0: none */
 } request;
 
 /* -------------------------------------------------------------- what fits */
@@ -155,6 +155,7 @@ static int run_on_device(const request *q, const trace *t, const demand *need, c
     onuma_pool_desc desc = ONUMA_POOL_DESC_INIT;
     desc.name = "replay";
     desc.simulate = q->simulate;
+    desc.limit_bytes = (size_t)q->limit;
     desc.source = strcmp(q->source, "range") == 0      ? ONUMA_SOURCE_RANGE
                   : strcmp(q->source, "segments") == 0 ? ONUMA_SOURCE_SEGMENTS
                                                        : ONUMA_SOURCE_AUTO;
@@ -224,6 +225,7 @@ int cli_replay_main(int argc, char **argv) {
          .flag = &q.simulate},
         {.name = "verify", .help = "fill every block, and check its bytes when it is freed", .flag = &q.verify},
         {.name = "scale", .value = "F", .help = "multiply all sizes (1)", .number = &q.scale},
+        {.name = "limit", .value = "BYTES", .help = "most that the pool may reserve (no limit)", .number = &q.limit},
         {.name = "config",
          .value = "K:V,...",
          .help = "settings of the library; opennuma info --config lists them",
@@ -235,6 +237,8 @@ int cli_replay_main(int argc, char **argv) {
     if (!cli_options_parse(&usage, argc, argv, &q.path, &status)) return status;
     if (q.simulate && q.verify)
         return cli_bad_request("--verify needs memory, and --simulate has none behind its addresses; drop one of them");
+    if (q.limit >= 0x1p63)
+        return cli_bad_request("--limit %g is more bytes than there can be; give less than 2^63", q.limit);
     trace t;
     char error[256];
     if (!trace_read_file(&t, q.path, error, sizeof error)) return cli_bad_request("%s: %s", q.path, error);

@@ -210,6 +210,14 @@ ONUMA_API onuma_result onuma_runtime_create(const onuma_runtime_desc *desc, onum
  */
 ONUMA_API void onuma_runtime_destroy(onuma_runtime *rt);
 
+/**
+ * Limit what all pools of a runtime reserve together; 0: none. At the hard limit allocations first have the other pools
+ * give back what they have free, then climb the ladder, then fail with LIMIT. Beyond the soft one pools grow, but keep
+ * nothing that they do not use. They begin with the settings limit.hard and limit.soft.
+ * Below what is reserved now, only growth is refused. Errors: INVALID_ARGUMENT.
+ */
+ONUMA_API onuma_result onuma_runtime_set_limits(onuma_runtime *rt, size_t hard_bytes, size_t soft_bytes);
+
 typedef uint32_t onuma_backend_status;
 enum { ONUMA_BACKEND_OK = 0, ONUMA_BACKEND_ABSENT = 1, ONUMA_BACKEND_ERROR = 2 };
 
@@ -330,7 +338,8 @@ typedef struct onuma_device_info {
 
 /**
  * Describe a device. memory_free is asked from the driver and the system on
- * each call. Errors: INVALID_ARGUMENT, DEVICE_LOST.
+ * each call: the least of what either says, where the device lives on the system's memory, with what
+ * our own pools hold free (docs/memory.md). Errors: INVALID_ARGUMENT, DEVICE_LOST.
  */
 ONUMA_API onuma_result onuma_device_get_info(const onuma_device *d, onuma_device_info *out);
 
@@ -447,6 +456,9 @@ ONUMA_API onuma_result onuma_pool_trim(onuma_pool *p, size_t keep_bytes, size_t 
 
 /** Set the most bytes that may be reserved; 0: none. Below what is reserved now, only growth is refused. */
 ONUMA_API onuma_result onuma_pool_set_limit(onuma_pool *p, size_t reserved_bytes);
+
+/** Set from where on the pool keeps nothing that it does not use, though it may grow; 0: nowhere, as at first. */
+ONUMA_API onuma_result onuma_pool_set_soft_limit(onuma_pool *p, size_t reserved_bytes);
 
 /**
  * Asked when an allocation is about to fail: free something and return true to

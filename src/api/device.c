@@ -122,7 +122,8 @@ static uint64_t max_block(const onuma_backend_device_info *info) {
 /*
  * Bytes free now. Where the device lives on the CPU's memory the system's word
  * counts as well: drivers there tell of a memory that the programs around them
- * have long filled. And no device has more free than it has at all (PoCL calls
+ * have long filled; and it knows the limits of control groups. What our pools hold
+ * free is ready for the next allocation, so it counts as free. And no device has more free than it has at all (PoCL calls
  * a part of the system's memory its own).
  */
 static onuma_result memory_free(onuma__device *device, const onuma_backend_device_info *info, uint64_t *bytes) {
@@ -138,6 +139,7 @@ static onuma_result memory_free(onuma__device *device, const onuma_backend_devic
         onuma__os_memory(&total, &available);
         if (*bytes == 0 || (available != 0 && available < *bytes)) *bytes = available;
     }
+    if (*bytes != 0) *bytes += onuma__pools_cached(device);
     if (info->memory_total != 0 && *bytes > info->memory_total) *bytes = info->memory_total;
     return ONUMA_OK;
 }

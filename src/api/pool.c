@@ -70,6 +70,13 @@ onuma_result onuma_pool_set_limit(onuma_pool *p, size_t reserved_bytes) {
     return r;
 }
 
+onuma_result onuma_pool_set_soft_limit(onuma_pool *p, size_t reserved_bytes) {
+    onuma__pool *pool;
+    onuma_result r = onuma__get_pool(p, __func__, &pool);
+    if (r == ONUMA_OK) onuma__pool_set_soft_limit(pool, reserved_bytes);
+    return r;
+}
+
 onuma_result onuma_pool_set_oom_handler(onuma_pool *p, onuma_oom_handler *fn, void *user) {
     onuma__pool *pool;
     onuma_result r = onuma__get_pool(p, __func__, &pool);

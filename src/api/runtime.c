@@ -63,6 +63,9 @@ onuma_result onuma_runtime_create(const onuma_runtime_desc *desc, onuma_runtime 
                                                   memory_order_relaxed, memory_order_relaxed);
     r = onuma__registry_open(&runtime->config, &runtime->log, &runtime->registry);
     if (r != ONUMA_OK) goto free_runtime;
+    atomic_init(&runtime->budget.limit, (size_t)runtime->config.limit_hard);
+    atomic_init(&runtime->budget.soft_limit, (size_t)runtime->config.limit_soft);
+    onuma__registry_set_budget(&runtime->registry, &runtime->budget);
     r = make_handles(runtime, out);
     if (r == ONUMA_OK) return ONUMA_OK;
 
@@ -148,6 +151,16 @@ void onuma_runtime_destroy(onuma_runtime *rt) {
     }
     onuma__registry_close(&runtime->registry);
     free(runtime);
+}
+
+/* ------------------------------------------------------------------ limits */
+
+onuma_result onuma_runtime_set_limits(onuma_runtime *rt, size_t hard_bytes, size_t soft_bytes) {
+    onuma__runtime *runtime = onuma__get_runtime(rt);
+    if (runtime == NULL) return onuma__handle_refuse(ONUMA__HANDLE_RUNTIME, rt, __func__, "rt");
+    atomic_store_explicit(&runtime->budget.limit, hard_bytes, memory_order_relaxed);
+    atomic_store_explicit(&runtime->budget.soft_limit, soft_bytes, memory_order_relaxed);
+    return ONUMA_OK;
 }
 
 /* ---------------------------------------------------------------- backends */

@@ -9,6 +9,7 @@ typedef struct onuma__runtime onuma__runtime;
 struct onuma__runtime {
     onuma__config config; /* these two constant while the runtime lives: devices point to them */
     onuma__log log;
+    onuma__budget budget;
     onuma__registry registry;
     uint64_t generation;       /* of the process that made it */
     onuma__runtime *next_kept; /* in quarantine */

@@ -21,6 +21,7 @@ typedef struct onuma__device {
     char id[32];
     const onuma__log *log;                   /* the runtime's */
     const onuma__config *config;             /* the runtime's */
+    struct onuma__budget *budget;            /* src/policy's: the runtime's; NULL in tests of single layers */
     _Atomic(void *) handle;                  /* the onuma_device that the user holds; set by the api layer */
     uint64_t generation;                     /* of the process that made it (onuma__os_process_generation) */
     bool adopted;                            /* the caller releases it; counted */
@@ -51,6 +52,7 @@ typedef struct onuma__registry {
     size_t device_count;
     const onuma__log *log;
     const onuma__config *config;
+    struct onuma__budget *budget;           /* of all devices; may be set once the registry is open */
     struct onuma__backend_context *context; /* what stands behind the backends' onuma_backend_host */
     onuma__os_lock adopt_lock;              /* guards the list below and the references of what is on it */
     onuma__device *adopted;                 /* newest first */
@@ -59,6 +61,7 @@ typedef struct onuma__registry {
 
 /* Open every driver there is. Fails only when memory is out: the host backend always works. */
 onuma_result onuma__registry_open(const onuma__config *config, const onuma__log *log, onuma__registry *out);
+void onuma__registry_set_budget(onuma__registry *registry, struct onuma__budget *budget);
 void onuma__registry_close(onuma__registry *registry); /* devices that are open are closed */
 
 /*

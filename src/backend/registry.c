@@ -37,6 +37,7 @@ static onuma__device *new_device(const onuma__registry *registry, const onuma__b
     device->instance = state->instance;
     device->log = registry->log;
     device->config = registry->config;
+    device->budget = registry->budget;
     device->info.struct_size = sizeof device->info;
     device->generation = onuma__os_process_generation();
     return device;
@@ -135,6 +136,12 @@ onuma_result onuma__registry_open(const onuma__config *config, const onuma__log 
 failed:
     onuma__registry_close(&registry);
     return r;
+}
+
+void onuma__registry_set_budget(onuma__registry *registry, struct onuma__budget *budget) {
+    registry->budget = budget;
+    for (size_t i = 0; i < registry->device_count; i++)
+        registry->devices[i]->budget = budget;
 }
 
 static void destroy_device(onuma__device *device) {

@@ -67,6 +67,14 @@ static void fade(onuma__decay *decay, uint64_t in_use) {
     decay->past[0] = decay->high;
 }
 
+/* Nothing of the past counts. */
+static void forget(onuma__decay *decay, uint64_t in_use) {
+    decay->high = in_use;
+    decay->excess = 0;
+    for (unsigned i = 0; i < ONUMA__DECAY_DELAY; i++)
+        decay->past[i] = in_use;
+}
+
 static size_t with_floor(const onuma__decay *decay, uint64_t bytes) {
     const size_t most = SIZE_MAX - decay->floor;
     return bytes < most ? (size_t)bytes + decay->floor : SIZE_MAX;
@@ -102,6 +110,7 @@ void onuma__decay_step(onuma__visit *visit, uint64_t now) {
     onuma__engine_get_stats(pool->owner.engine, &stats);
     for (; steps > 0; steps = steps > MOST_STEPS ? MOST_STEPS : steps - 1)
         fade(decay, peak + stats.pending_bytes);
+    if (onuma__pool_is_over_soft(pool, 0)) forget(decay, stats.in_use_bytes + stats.pending_bytes);
     const size_t keep = with_floor(decay, largest_past(decay));
     shrink(pool, with_floor(decay, decay->high), keep);
 }

@@ -7,10 +7,12 @@
  *     behind    if the program allows it, and the pool would otherwise grow beyond what it ever needed: the queue
  *               waits, on the device, for another one, and takes over what that freed
  *     patience  a moment for queues, if the pool would otherwise grow beyond what it ever needed
- *     grow      a new segment, or more pages of the range, within the limit
+ *     grow      a new segment, or more pages of the range, within the limits; beyond a soft one, caches and free memory
+ *               go back first
  *     --- only when limit or driver refuse:
  *     caches    free blocks that other threads keep come back to the pool
  *     trim      wholly free segments go back, so that one that fits may come
+ *     others    the same of the runtime's other pools
  *     behind    as above
  *     wait      a bounded time, if bytes that queues still use would be enough
  *     handler   the user's, and then all of this again
@@ -55,7 +57,9 @@ static onuma_result serve(const request *q) {
 static onuma_result check_possible(const request *q) {
     size_t limit = atomic_load_explicit(&q->pool->limit, memory_order_relaxed);
     uint64_t total = q->pool->simulate ? 0 : q->pool->owner.device->info.memory_total;
-    if (limit != 0 && q->size > limit)
+    const onuma__budget *budget = q->pool->owner.device->budget;
+    const size_t limit_of_all = budget != NULL ? atomic_load_explicit(&budget->limit, memory_order_relaxed) : 0;
+    if ((limit != 0 && q->size > limit) || (limit_of_all != 0 && q->size > limit_of_all))
         return onuma__fail(ONUMA_ERROR_LIMIT, "the block alone is larger than the limit");
     if (total != 0 && (q->size > total || q->align > total))
         return onuma__fail(ONUMA_ERROR_OUT_OF_MEMORY,
@@ -126,8 +130,20 @@ static onuma_result make_room(const request *q, uint64_t deadline) {
     if (possible != ONUMA_OK) return possible;
     (void)onuma__engine_take_caches(q->pool->owner.engine);
     onuma_result r = try_with_trim(q);
+    if (is_short(r) && onuma__pools_trim_others(q->pool) != 0) r = serve_or_grow(q);
     const onuma_result behind = is_short(r) ? go_behind(q) : ONUMA__MISS;
     return behind != ONUMA__MISS ? behind : wait_for_queues(q, deadline, r);
+}
+
+/* Above a soft limit a pool grows, but keeps nothing in vain: what cannot serve the request goes back before. */
+static onuma_result grow_softly(const request *q) {
+    onuma__engine *engine = q->pool->owner.engine;
+    if (!onuma__pool_is_over_soft(q->pool, q->size)) return grow(q);
+    onuma_result r = onuma__engine_take_caches(engine) ? serve(q) : ONUMA__MISS;
+    if (r != ONUMA__MISS) return r;
+    (void)onuma__engine_trim(engine, 0);
+    if (onuma__pool_is_over_soft(q->pool, q->size)) (void)onuma__pools_trim_others(q->pool);
+    return grow(q);
 }
 
 /* Whether the user's handler says that another try is worth it. */
@@ -195,7 +211,8 @@ onuma_result onuma__ladder_climb(onuma__pool *pool, size_t size, size_t align, o
     const request q = {.pool = pool, .size = size, .align = align, .tag = tag, .out = out};
     onuma_result r = onuma__sync_poll(pool->owner.engine) ? serve(&q) : ONUMA__MISS;
     if (r == ONUMA__MISS && onuma__engine_would_swell(pool->owner.engine, size)) r = go_behind(&q);
-    if (r == ONUMA__MISS) r = wait_rather_than_swell(&q) ? serve_or_grow(&q) : grow(&q);
+    if (r == ONUMA__MISS && wait_rather_than_swell(&q)) r = serve(&q);
+    if (r == ONUMA__MISS) r = grow_softly(&q);
     if (!is_short(r)) return r;
 
     uint64_t deadline = onuma__os_now() + LONGEST_WAIT;

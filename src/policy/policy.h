@@ -13,6 +13,12 @@
 
 typedef struct onuma__pool onuma__pool;
 
+/* What all pools of a runtime may hold together. Limits in bytes, 0: none; relaxed: a changed one may be seen late. */
+typedef struct onuma__budget {
+    _Atomic size_t limit, soft_limit;
+    _Atomic size_t admitted; /* held by pools, or about to be asked for; <= limit, unless that was lowered */
+} onuma__budget;
+
 /* How much a pool may hold: see decay.c. `half_life` and `floor` are constant, the rest is the visitor's (pools.c). */
 #define ONUMA__DECAY_DELAY 8u
 typedef struct onuma__decay {
@@ -36,6 +42,7 @@ struct onuma__pool {
     _Atomic bool *due;              /* the engine's (onuma__engine_due) */
     onuma__sites *sites;            /* NULL unless track:full */
     _Atomic size_t limit;           /* bytes; 0: none. Relaxed: a changed limit may be seen late */
+    _Atomic size_t soft_limit;      /* likewise */
     /* Bytes: reserved <= admitted <= limit at every moment (unless the limit was lowered). */
     _Atomic size_t admitted; /* held, or about to be asked for */
     _Atomic size_t reserved; /* held from the backend */
@@ -84,6 +91,10 @@ onuma_result onuma__pool_free(void *ptr, onuma__queue *queue);
 
 size_t onuma__pool_trim(onuma__pool *pool, size_t keep);
 void onuma__pool_set_limit(onuma__pool *pool, size_t limit);
+void onuma__pool_set_soft_limit(onuma__pool *pool, size_t limit);
+
+/* Bytes that pools hold and have free, of those whose memory is the device's: its own, or the system's where it has none. */
+uint64_t onuma__pools_cached(const onuma__device *device);
 void onuma__pool_set_handler(onuma__pool *pool, onuma_oom_handler *handler, void *user);
 void onuma__pool_get_stats(onuma__pool *pool, onuma_pool_stats *out);
 void onuma__pool_reset_peak(onuma__pool *pool);

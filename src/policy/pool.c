@@ -279,6 +279,10 @@ void onuma__pool_set_limit(onuma__pool *pool, size_t limit) {
     atomic_store_explicit(&pool->limit, limit, memory_order_relaxed);
 }
 
+void onuma__pool_set_soft_limit(onuma__pool *pool, size_t limit) {
+    atomic_store_explicit(&pool->soft_limit, limit, memory_order_relaxed);
+}
+
 void onuma__pool_set_handler(onuma__pool *pool, onuma_oom_handler *handler, void *user) {
     onuma__policy_lock();
     pool->handler = handler;

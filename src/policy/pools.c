@@ -87,6 +87,55 @@ void onuma__pools_visit(void (*fn)(onuma__visit *visit, void *user), void *user)
     }
 }
 
+/* ------------------------------------------------- what pools do for others */
+
+typedef struct helped {
+    const onuma__pool *pool;
+    size_t bytes;
+} helped;
+
+static void trim_other(onuma__visit *visit, void *user) {
+    helped *h = user;
+    onuma__pool *other = visit->pool;
+    if (other != h->pool && other->owner.device->budget == h->pool->owner.device->budget)
+        h->bytes += onuma__engine_trim(other->owner.engine, 0);
+}
+
+size_t onuma__pools_trim_others(const onuma__pool *pool) {
+    helped h = {pool, 0};
+    if (pool->owner.device->budget != NULL) onuma__pools_visit(trim_other, &h);
+    return h.bytes;
+}
+
+typedef struct cached {
+    const onuma__device *device;
+    uint64_t bytes;
+} cached;
+
+static bool has_own_memory(const onuma__device *device) {
+    return device->info.type == ONUMA_DEVICE_DISCRETE;
+}
+
+static void add_cached(onuma__visit *visit, void *user) {
+    cached *c = user;
+    const onuma__pool *pool = visit->pool;
+    const bool same = has_own_memory(c->device)
+                          ? pool->owner.device == c->device && pool->owner.kind == ONUMA_KIND_DEVICE
+                          : !has_own_memory(pool->owner.device);
+    if (pool->simulate || !same) return;
+    onuma_pool_stats stats = ONUMA_POOL_STATS_INIT;
+    onuma__engine_get_stats(pool->owner.engine, &stats);
+    c->bytes += stats.cached_bytes;
+}
+
+uint64_t onuma__pools_cached(const onuma__device *device) {
+    cached c = {device, 0};
+    onuma__pools_visit(add_cached, &c);
+    return c.bytes;
+}
+
+/* -------------------------------------------------------------------- fork */
+
 void onuma__pools_in_child(void) {
     const uint64_t self = onuma__os_thread_get()->number;
     for (onuma__pool *pool = first; pool != NULL; pool = pool->next)

@@ -47,6 +47,11 @@ void onuma__keeper_leave(onuma__pool *pool);
 void onuma__keeper_check(void);
 void onuma__keeper_in_child(void);
 
+/* Whether the pool, or the pools of its runtime together, hold more than their soft limit, or will with so many bytes more. */
+bool onuma__pool_is_over_soft(const onuma__pool *pool, size_t more);
+/* All that is free in the other pools of the runtime goes back. Bytes. */
+size_t onuma__pools_trim_others(const onuma__pool *pool);
+
 /* Count bytes about to be asked for; LIMIT, and nothing counted, if they would pass the limit. */
 onuma_result onuma__pool_admit(onuma__pool *pool, size_t size);
 /* The source's answer about admitted bytes: they are held now, or not admitted any more. Returns r. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The backend's segments as an engine's source, with the pool's limit around
- * them.
+ * The backend's segments as an engine's source, with the limits of the pool and
+ * of its runtime around them.
  *
  * Bytes are admitted, by compare-exchange, before the driver is asked; they
  * count as reserved once it gave them, and stop to before it gets them back. So
@@ -14,26 +14,60 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-onuma_result onuma__pool_admit(onuma__pool *pool, size_t size) {
-    size_t admitted = atomic_load_explicit(&pool->admitted, memory_order_relaxed);
-    for (;;) {
-        size_t limit = atomic_load_explicit(&pool->limit, memory_order_relaxed);
-        size_t most = limit != 0 ? limit : SIZE_MAX;
-        if (admitted > most || size > most - admitted)
-            return onuma__fail(ONUMA_ERROR_LIMIT,
-                               "pool \"%s\": %zu bytes more than the %zu reserved would pass its limit of %zu; free "
-                               "blocks or raise it with onuma_pool_set_limit",
-                               pool->name, size, admitted, most);
+/* Add to a sum unless it would pass `most`; then what the sum was comes back as *held. */
+static bool add_within(_Atomic size_t *sum, size_t size, size_t most, size_t *held) {
+    *held = atomic_load_explicit(sum, memory_order_relaxed);
+    do {
+        if (*held > most || size > most - *held) return false;
         /* acquire: what was given back to make room left `reserved` before we add to it. */
-        if (atomic_compare_exchange_weak_explicit(&pool->admitted, &admitted, admitted + size, memory_order_acquire,
-                                                  memory_order_relaxed))
-            return ONUMA_OK;
-    }
+    } while (
+        !atomic_compare_exchange_weak_explicit(sum, held, *held + size, memory_order_acquire, memory_order_relaxed));
+    return true;
+}
+
+static size_t most_of(const _Atomic size_t *limit) {
+    const size_t bytes = atomic_load_explicit(limit, memory_order_relaxed);
+    return bytes != 0 ? bytes : SIZE_MAX;
+}
+
+/* release: whoever is admitted in our place counts as reserved after we no longer do. */
+static void retract(onuma__pool *pool, size_t size) {
+    onuma__budget *budget = pool->owner.device->budget;
+    atomic_fetch_sub_explicit(&pool->admitted, size, memory_order_release);
+    if (budget != NULL) atomic_fetch_sub_explicit(&budget->admitted, size, memory_order_release);
+}
+
+onuma_result onuma__pool_admit(onuma__pool *pool, size_t size) {
+    onuma__budget *budget = pool->owner.device->budget;
+    const size_t most = most_of(&pool->limit), most_of_all = budget != NULL ? most_of(&budget->limit) : SIZE_MAX;
+    size_t held;
+    if (!add_within(&pool->admitted, size, most, &held))
+        return onuma__fail(ONUMA_ERROR_LIMIT,
+                           "pool \"%s\": %zu bytes more than the %zu reserved would pass its limit of %zu; free "
+                           "blocks or raise it with onuma_pool_set_limit",
+                           pool->name, size, held, most);
+    if (budget == NULL || add_within(&budget->admitted, size, most_of_all, &held)) return ONUMA_OK;
+    atomic_fetch_sub_explicit(&pool->admitted, size, memory_order_release);
+    return onuma__fail(ONUMA_ERROR_LIMIT,
+                       "pool \"%s\": %zu bytes more than the %zu that all pools reserve would pass the runtime's limit "
+                       "of %zu; free blocks or raise it with onuma_runtime_set_limits",
+                       pool->name, size, held, most_of_all);
+}
+
+static bool passes(const _Atomic size_t *sum, size_t more, const _Atomic size_t *limit) {
+    const size_t most = most_of(limit), held = atomic_load_explicit(sum, memory_order_relaxed);
+    return held > most || more > most - held;
+}
+
+bool onuma__pool_is_over_soft(const onuma__pool *pool, size_t more) {
+    const onuma__budget *budget = pool->owner.device->budget;
+    return passes(&pool->admitted, more, &pool->soft_limit) ||
+           (budget != NULL && passes(&budget->admitted, more, &budget->soft_limit));
 }
 
 onuma_result onuma__pool_settle(onuma__pool *pool, size_t size, onuma_result r) {
     if (r != ONUMA_OK) {
-        atomic_fetch_sub_explicit(&pool->admitted, size, memory_order_relaxed);
+        retract(pool, size);
         return r;
     }
     size_t now = atomic_fetch_add_explicit(&pool->reserved, size, memory_order_relaxed) + size;
@@ -46,8 +80,7 @@ onuma_result onuma__pool_settle(onuma__pool *pool, size_t size, onuma_result r) 
 
 void onuma__pool_dismiss(onuma__pool *pool, size_t size) {
     atomic_fetch_sub_explicit(&pool->reserved, size, memory_order_relaxed);
-    /* release: whoever is admitted in our place counts as reserved after we no longer do. */
-    atomic_fetch_sub_explicit(&pool->admitted, size, memory_order_release);
+    retract(pool, size);
 }
 
 /* ---------------------------------------------------------------- segments */

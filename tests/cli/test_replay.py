@@ -57,6 +57,20 @@ class MeasureTest(harness.CommandTest):
         for scale, peak in [("0.5", 3000), ("2", 12000), ("0.0001", 2)]:
             self.assertEqual(self.succeed_json("replay", path, "--scale", scale)["peak_requested"], peak)
 
+    def test_limit(self):
+        """In a range 5 % above the most that lives at once is enough for every allocation, and is never passed."""
+        for name, (_, peak, _) in RECORDED.items():
+            for kind in (["--simulate"], []):
+                with self.subTest(name=name, kind=kind):
+                    limit = int(peak / 8 * 1.05)
+                    result = self.succeed_json("replay", harness.TRACES / name, "--scale", "0.125", "--source", "range",
+                                               "--limit", limit, *kind)
+                    self.assertEqual(result["errors"], 0)
+                    self.assertLessEqual(result["peak_reserved"], limit)
+        path = self.file("small.csv", SMALL)
+        self.refuse("replay", path, "--limit", "1e19", saying="--limit 1e+19 is more bytes than there can be")
+        self.refuse("replay", path, "--limit", "60000", status=harness.FAILED, saying="ONUMA_ERROR_LIMIT")
+
     def test_file_name_beyond_ascii(self):
         path = self.file("n\u00e4chstes \u6f22\u5b57 \U0001f9ee.csv", SMALL)
         self.assertEqual(self.succeed_json("replay", path)["trace"], str(path))
