@@ -69,7 +69,7 @@ class MeasureTest(harness.CommandTest):
                     self.assertLessEqual(result["peak_reserved"], limit)
         path = self.file("small.csv", SMALL)
         self.refuse("replay", path, "--limit", "1e19", saying="--limit 1e+19 is more bytes than there can be")
-        self.refuse("replay", path, "--limit", "60000", status=harness.FAILED, saying="ONUMA_ERROR_LIMIT")
+        self.assertIn("ONUMA_ERROR_LIMIT", self.run_command("replay", path, "--limit", "60000").stderr.decode())
 
     def test_file_name_beyond_ascii(self):
         path = self.file("n\u00e4chstes \u6f22\u5b57 \U0001f9ee.csv", SMALL)
