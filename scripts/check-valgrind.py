@@ -32,6 +32,7 @@ LEFT_OUT = {
     "policy_source": NO_RANGE,
     "policy_budget": NO_RANGE,
     "policy_decay": NO_RANGE,
+    "policy_pressure": NO_RANGE,
     "api_pool": NO_RANGE,
     "os_lock": "its litmus test spins, and valgrind runs one thread at a time",
     "pool_schedules": "it goes through every order of steps: many minutes",

@@ -218,6 +218,16 @@ ONUMA_API void onuma_runtime_destroy(onuma_runtime *rt);
  */
 ONUMA_API onuma_result onuma_runtime_set_limits(onuma_runtime *rt, size_t hard_bytes, size_t soft_bytes);
 
+/**
+ * Called when the system is short of memory and giving back what the runtime's pools have free was not enough: free what
+ * can be computed again. Needs the setting pressure:on and a pool. Called on a thread of the library's own with no
+ * locks held; it may call any function, but must not destroy the runtime.
+ */
+typedef void onuma_pressure_handler(void *user, onuma_runtime *rt);
+
+/** Set or clear (NULL) the handler; a call that has begun goes on. Errors: INVALID_ARGUMENT. */
+ONUMA_API onuma_result onuma_runtime_set_pressure_handler(onuma_runtime *rt, onuma_pressure_handler *fn, void *user);
+
 typedef uint32_t onuma_backend_status;
 enum { ONUMA_BACKEND_OK = 0, ONUMA_BACKEND_ABSENT = 1, ONUMA_BACKEND_ERROR = 2 };
 

@@ -163,6 +163,13 @@ onuma_result onuma_runtime_set_limits(onuma_runtime *rt, size_t hard_bytes, size
     return ONUMA_OK;
 }
 
+onuma_result onuma_runtime_set_pressure_handler(onuma_runtime *rt, onuma_pressure_handler *fn, void *user) {
+    onuma__runtime *runtime = onuma__get_runtime(rt);
+    if (runtime == NULL) return onuma__handle_refuse(ONUMA__HANDLE_RUNTIME, rt, __func__, "rt");
+    onuma__budget_set_handler(&runtime->budget, rt, fn, user);
+    return ONUMA_OK;
+}
+
 /* ---------------------------------------------------------------- backends */
 
 size_t onuma_backend_count(const onuma_runtime *rt) {

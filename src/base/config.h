@@ -32,7 +32,8 @@
     X(limit_soft,     "limit.soft",     SIZE, "0", "where all pools of a runtime reserve more together, they keep nothing in vain; 0: never") \
     X(decay_half_life, "decay.half_life", TIME, "10s", "in this time half of what a pool holds in vain is given up; after three times that all has gone back to the system. 0: it goes back by trims only") \
     X(decay_floor,    "decay.floor",    SIZE, "256k", "bytes beyond what is in use that decay leaves each pool") \
-    X(decay_thread,   "decay.thread",   BOOL, "off", "a thread of the library's own lets memory decay while the program makes no calls")
+    X(decay_thread,   "decay.thread",   BOOL, "off", "a thread of the library's own lets memory decay while the program makes no calls") \
+    X(pressure,       "pressure",       BOOL, "off", "a thread of the library's own gives memory back when the system is short of it, and calls the program's handler")
 /* clang-format on */
 
 /* Each key's place in the list. */

@@ -115,6 +115,17 @@ void onuma__decay_step(onuma__visit *visit, uint64_t now) {
     shrink(pool, with_floor(decay, decay->high), keep);
 }
 
+void onuma__decay_now(onuma__visit *visit) {
+    onuma__pool *pool = visit->pool;
+    (void)onuma__sync_poll(pool->owner.engine);
+    if (visit->gone) return;
+    onuma_pool_stats stats = ONUMA_POOL_STATS_INIT;
+    onuma__engine_get_stats(pool->owner.engine, &stats);
+    const uint64_t in_use = stats.in_use_bytes + stats.pending_bytes;
+    forget(&pool->decay, in_use);
+    (void)onuma__engine_shrink(pool->owner.engine, (size_t)in_use, (size_t)in_use);
+}
+
 /* ------------------------------------------------------------------ upkeep */
 
 typedef struct round {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The keeper: one thread of the library's own for all pools whose runtime wants
- * one (decay.thread). It lets memory decay while the program makes no calls.
+ * one (decay.thread, pressure). It lets memory decay while the program makes no
+ * calls, and answers when the system is short of memory.
  *
  * It runs while there is such a pool. Whoever ends the last one waits until it
  * is gone, unless he is the keeper himself, in a function of the user's that the
@@ -23,12 +24,14 @@ static bool running;  /* false from the moment that it has decided to end */
 static bool broken;   /* it could not be started, and that was told */
 static onuma__os_worker *worker;
 static onuma__os_watch *watch;
+static const char *deaf;       /* why this system does not tell of pressure; NULL: it does */
 static uint64_t keeper_thread; /* number of the thread; 0: none yet */
 
 static _Atomic bool missing; /* relaxed: wanted and not running, after a fork */
 
 static bool is_wanted_by(const onuma__pool *pool) {
-    return pool->decay.half_life != 0 && pool->owner.device->config->decay_thread != 0;
+    const onuma__config *config = pool->owner.device->config;
+    return (pool->decay.half_life != 0 && config->decay_thread != 0) || config->pressure != 0;
 }
 
 /* Whether to go on; if not, nobody may count on the thread any more. */
@@ -46,7 +49,8 @@ static void keep(void *argument) {
     while (go_on()) {
         const uint64_t next = onuma__decay_round(onuma__os_now()), now = onuma__os_now();
         const uint64_t time = next > now ? next - now : 0;
-        (void)onuma__os_watch_sleep(mine, time > LEAST_SLEEP ? time : LEAST_SLEEP);
+        const onuma__os_pressure how = onuma__os_watch_sleep(mine, time > LEAST_SLEEP ? time : LEAST_SLEEP);
+        if (how != ONUMA__OS_QUIET) onuma__pressure_answer(how, onuma__os_now());
     }
 }
 
@@ -74,7 +78,7 @@ static void start(const onuma__log *log) {
     onuma__os_watch *new_watch;
     onuma__os_worker *new_worker = NULL;
     const char *why;
-    onuma_result r = onuma__os_watch_create(false, &new_watch, &why);
+    onuma_result r = onuma__os_watch_create(true, &new_watch, &why);
     if (r == ONUMA_OK) r = onuma__os_worker_start(keep, new_watch, &new_worker);
     onuma__policy_lock();
     const bool first = r != ONUMA_OK && !broken;
@@ -82,6 +86,7 @@ static void start(const onuma__log *log) {
     if (r == ONUMA_OK) {
         worker = new_worker;
         watch = new_watch;
+        deaf = why;
     } else {
         running = false;
     }
@@ -89,7 +94,7 @@ static void start(const onuma__log *log) {
     if (r == ONUMA_OK) return;
     onuma__os_watch_destroy(new_watch);
     if (first && log != NULL)
-        onuma__log_write(log, ONUMA_LOG_WARN, "decay.thread: %s; memory decays when the program makes calls",
+        onuma__log_write(log, ONUMA_LOG_WARN, "decay.thread, pressure: %s; memory decays when the program makes calls",
                          onuma_last_error());
 }
 
@@ -115,6 +120,11 @@ void onuma__keeper_want(onuma__pool *pool) {
     if (watch != NULL) onuma__os_watch_wake(watch); /* to hear of the pool's times */
     onuma__policy_unlock();
     start_if_missing(pool->owner.device->log);
+    onuma__policy_lock();
+    const char *why = watch != NULL && pool->owner.device->config->pressure != 0 ? deaf : NULL;
+    onuma__policy_unlock();
+    if (why != NULL)
+        onuma__log_write(pool->owner.device->log, ONUMA_LOG_WARN, "pressure: nothing is heard of it: %s", why);
 }
 
 void onuma__keeper_leave(onuma__pool *pool) {

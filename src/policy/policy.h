@@ -16,7 +16,11 @@ typedef struct onuma__pool onuma__pool;
 /* What all pools of a runtime may hold together. Limits in bytes, 0: none; relaxed: a changed one may be seen late. */
 typedef struct onuma__budget {
     _Atomic size_t limit, soft_limit;
-    _Atomic size_t admitted; /* held by pools, or about to be asked for; <= limit, unless that was lowered */
+    _Atomic size_t admitted;         /* held by pools, or about to be asked for; <= limit, unless that was lowered */
+    onuma_pressure_handler *handler; /* these three under the policy lock; it is not held while the handler runs */
+    void *handler_user;
+    onuma_runtime *runtime;
+    uint64_t answered; /* the last sign of pressure that the handler was called for: the keeper's */
 } onuma__budget;
 
 /* How much a pool may hold: see decay.c. `half_life` and `floor` are constant, the rest is the visitor's (pools.c). */
@@ -92,6 +96,9 @@ onuma_result onuma__pool_free(void *ptr, onuma__queue *queue);
 size_t onuma__pool_trim(onuma__pool *pool, size_t keep);
 void onuma__pool_set_limit(onuma__pool *pool, size_t limit);
 void onuma__pool_set_soft_limit(onuma__pool *pool, size_t limit);
+
+void onuma__budget_set_handler(onuma__budget *budget, onuma_runtime *runtime, onuma_pressure_handler *handler,
+                               void *user);
 
 /* Bytes that pools hold and have free, of those whose memory is the device's: its own, or the system's where it has none. */
 uint64_t onuma__pools_cached(const onuma__device *device);

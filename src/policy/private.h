@@ -37,6 +37,12 @@ void onuma__decay_start(onuma__pool *pool, uint64_t now);
 void onuma__decay_step(onuma__visit *visit, uint64_t now);
 /* The steps of all pools that are due. When the next is, in ns of onuma__os_now; UINT64_MAX: never. */
 uint64_t onuma__decay_round(uint64_t now);
+/* In a visit: all that is idle goes now, however lately it was in use; caches stay. */
+void onuma__decay_now(onuma__visit *visit);
+
+/* The library learnt at `now` that memory is short: see pressure.c. The keeper's thread, or a test. */
+void onuma__pressure_answer(onuma__os_pressure how, uint64_t now);
+
 /* Times between steps; 0: the pool does not decay. */
 uint64_t onuma__decay_tick(const onuma__pool *pool);
 
