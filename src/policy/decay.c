@@ -34,6 +34,7 @@
 #define STEPS 16u                /* in a half-life */
 #define STEP_FACTOR 0.9576032807 /* the sixteenth root of a half */
 #define LONGEST (2 * STEPS)      /* steps until nothing is left */
+#define AGAIN UINT64_C(1000000)  /* ns */
 /* More steps at once come to the same as so many. */
 #define MOST_STEPS (LONGEST + ONUMA__DECAY_DELAY)
 
@@ -143,7 +144,8 @@ static void look_after(onuma__visit *visit, void *user) {
 
 uint64_t onuma__decay_round(uint64_t now) {
     round r = {now, UINT64_MAX};
-    onuma__pools_visit(look_after, &r);
+    /* Somebody else is at a pool, and knows when it is due again; it is looked at once he has left it. */
+    if (!onuma__pools_visit(look_after, &r) && r.next > now + AGAIN) r.next = now + AGAIN;
     atomic_store_explicit(&next_due, r.next, memory_order_relaxed);
     return r.next;
 }

@@ -63,15 +63,25 @@ static bool is_usable(const onuma__pool *pool) {
     return device->generation == onuma__os_process_generation() || device->ops->api == ONUMA_API_HOST;
 }
 
-void onuma__pools_visit(void (*fn)(onuma__visit *visit, void *user), void *user) {
+/* Under the policy lock: the next that may be visited. *left_out: others that might have been have a visitor. */
+static onuma__pool *next_to_visit(uint64_t after, bool *left_out) {
+    onuma__pool *pool = first;
+    for (; pool != NULL; pool = pool->next) {
+        if (pool->serial <= after || !is_usable(pool)) continue;
+        if (pool->visit == NULL) break;
+        *left_out = true;
+    }
+    return pool;
+}
+
+bool onuma__pools_visit(void (*fn)(onuma__visit *visit, void *user), void *user) {
     onuma__visit visit = {.thread = onuma__os_thread_get()->number};
-    if (visit.thread == 0) return; /* whoever leaves could not tell this thread from another */
+    if (visit.thread == 0) return false; /* whoever leaves could not tell this thread from another */
     uint64_t after = 0;
+    bool left_out = false;
     for (;;) {
         onuma__policy_lock();
-        onuma__pool *pool = first;
-        while (pool != NULL && (pool->serial <= after || pool->visit != NULL || !is_usable(pool)))
-            pool = pool->next;
+        onuma__pool *pool = next_to_visit(after, &left_out);
         if (pool != NULL) {
             after = pool->serial;
             visit.pool = pool;
@@ -79,7 +89,7 @@ void onuma__pools_visit(void (*fn)(onuma__visit *visit, void *user), void *user)
             pool->visit = &visit;
         }
         onuma__policy_unlock();
-        if (pool == NULL) return;
+        if (pool == NULL) return !left_out;
         fn(&visit, user);
         onuma__policy_lock();
         if (!visit.gone) pool->visit = NULL;
@@ -103,7 +113,7 @@ static void trim_other(onuma__visit *visit, void *user) {
 
 size_t onuma__pools_trim_others(const onuma__pool *pool) {
     helped h = {pool, 0};
-    if (pool->owner.device->budget != NULL) onuma__pools_visit(trim_other, &h);
+    if (pool->owner.device->budget != NULL) (void)onuma__pools_visit(trim_other, &h);
     return h.bytes;
 }
 
@@ -130,7 +140,7 @@ static void add_cached(onuma__visit *visit, void *user) {
 
 uint64_t onuma__pools_cached(const onuma__device *device) {
     cached c = {device, 0};
-    onuma__pools_visit(add_cached, &c);
+    (void)onuma__pools_visit(add_cached, &c);
     return c.bytes;
 }
 

@@ -67,8 +67,8 @@ void onuma__pressure_answer(onuma__os_pressure how, uint64_t now) {
     signs.last = now;
     signs.reached = next;
     if (next == DECAY)
-        onuma__pools_visit(decay, NULL);
+        (void)onuma__pools_visit(decay, NULL);
     else
-        onuma__pools_visit(trim, NULL);
-    if (next == ASK) onuma__pools_visit(ask, NULL);
+        (void)onuma__pools_visit(trim, NULL);
+    if (next == ASK) (void)onuma__pools_visit(ask, NULL);
 }

@@ -27,8 +27,8 @@ typedef struct onuma__visit {
     bool gone;
 } onuma__visit;
 
-/* Call fn for each pool that has no visitor and may be used in this process, with no lock held. */
-void onuma__pools_visit(void (*fn)(onuma__visit *visit, void *user), void *user);
+/* Call fn for each pool that has no visitor and may be used in this process, with no lock held. false: some had one. */
+bool onuma__pools_visit(void (*fn)(onuma__visit *visit, void *user), void *user);
 /* Around fork(), in the child, under the policy lock: the visitors that it does not have are gone. */
 void onuma__pools_in_child(void);
 

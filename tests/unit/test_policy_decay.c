@@ -165,6 +165,23 @@ static void late_steps_count_as_all(void **state) {
     close_fixture(&f);
 }
 
+static void go_round(onuma__visit *visit, void *user) {
+    (void)visit;
+    *(uint64_t *)user = onuma__decay_round(onuma__os_now());
+}
+
+/* Two that go round at once must not both think that there is nothing more to do. */
+static void who_finds_a_pool_visited_comes_back(void **state) {
+    (void)state;
+    fixture f;
+    uint64_t next = 0;
+    open_fixture(&f, SETTINGS, ONUMA_SOURCE_RANGE);
+    assert_true(onuma__pools_visit(go_round, &next));
+    assert_true(next <= onuma__os_now() + STEP);
+    assert_true(onuma__decay_round(onuma__os_now()) != UINT64_MAX);
+    close_fixture(&f);
+}
+
 /* ------------------------------------------------------------------ discard */
 
 static void contents_go_before_the_pages(void **state) {
@@ -379,6 +396,7 @@ int main(void) {
         cmocka_unit_test(a_floor_stays),
         cmocka_unit_test(half_life_0_and_simulated_pools_keep_all),
         cmocka_unit_test(late_steps_count_as_all),
+        cmocka_unit_test(who_finds_a_pool_visited_comes_back),
         cmocka_unit_test(contents_go_before_the_pages),
         cmocka_unit_test(idle_caches_are_taken),
         cmocka_unit_test(what_queues_use_stays_until_they_have_passed),
