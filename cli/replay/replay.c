@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* replay: run an allocation trace of a real program through a pool, and say how tight and how fast it was. */
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,9 +10,13 @@
 #include "replay/file.h"
 #include "replay/run.h"
 
+/* With --decay the pool is left alone for three half-lives, and a little, for the thread's steps are coarse. */
+#define DECAY_SETTINGS "decay.half_life:200ms,decay.thread:on"
+#define DECAY_ALONE 700000000u
+
 typedef struct request {
-    const char *path, *device, *source, *config;
-    bool simulate, verify, json;
+    const char *path, *device, *source, *config, *svg;
+    bool simulate, verify, json, series, decay;
     double scale, limit; /* bytes; 0: none */
 } request;
 
@@ -87,7 +92,8 @@ static int report_too_large(const request *q, const trace *t, const demand *need
                       q->path, cli_bytes(need->peak).text, cli_bytes(need->largest).text, q->device, scale);
 }
 
-static void print_json(const request *q, const trace *t, const demand *need, const replay_result *result) {
+static void print_json(const request *q, const trace *t, const demand *need, const replay_result *result,
+                       const series *over_time) {
     cJSON *object = json_start(q, t, need);
     cli_json_integer(object, "peak_reserved", result->peak_reserved);
     cli_json_number(object, "ratio", (double)result->peak_reserved / (double)need->peak);
@@ -97,6 +103,9 @@ static void print_json(const request *q, const trace *t, const demand *need, con
     cli_json_integer(object, "live_at_end", result->live_at_end);
     cli_json_integer(object, "end_reserved", result->end_reserved);
     cli_json_integer(object, "errors", result->errors);
+    cli_json_integer(object, "freed_reserved", result->freed_reserved);
+    if (q->decay) cli_json_integer(object, "decayed_reserved", result->decayed_reserved);
+    if (q->series) series_json(over_time, object);
     cJSON_AddBoolToObject(object, "simulated", q->simulate);
     cJSON_AddBoolToObject(object, "verified", q->verify);
     cli_json_print(object);
@@ -110,7 +119,8 @@ static void print_count(const char *name, uint64_t count) {
     printf("%-16s%llu\n", name, (unsigned long long)count);
 }
 
-static void print_text(const request *q, const trace *t, const demand *need, const replay_result *result) {
+static void print_text(const request *q, const trace *t, const demand *need, const replay_result *result,
+                       const series *over_time) {
     print_line("trace", q->path);
     printf("%-16s%s, source %s%s\n", "device", q->device, q->source,
            q->simulate ? ", simulated"
@@ -124,8 +134,11 @@ static void print_text(const request *q, const trace *t, const demand *need, con
     print_line("per operation", cli_nanoseconds(result->ns_per_op).text);
     print_count("driver calls", result->driver_calls);
     print_count("live at end", result->live_at_end);
+    print_line("all freed", cli_bytes(result->freed_reserved).text);
+    if (q->decay) print_line("decayed", cli_bytes(result->decayed_reserved).text);
     print_line("end reserved", cli_bytes(result->end_reserved).text);
     print_count("errors", result->errors);
+    if (q->series) series_draw(over_time);
 }
 
 /* ------------------------------------------------------------------ running */
@@ -135,12 +148,17 @@ static int run_on_pool(const request *q, const trace *t, const demand *need, onu
     onuma_result r = streams_create(device, t, &queues);
     if (r != ONUMA_OK) return cli_library_error("cannot make a queue for each stream", r);
     replay_result result;
-    replay_run(t, q->scale, q->verify, cli_now, pool, &queues, &result);
+    series over_time = {.count = 0};
+    const bool wanted = q->series || q->svg != NULL;
+    const replay_wishes wishes = {.series = wanted ? &over_time : NULL, .alone = q->decay ? DECAY_ALONE : 0};
+    replay_run(t, q->scale, q->verify, cli_now, pool, &queues, &wishes, &result);
     streams_destroy(&queues);
+    if (q->svg != NULL && !series_write_svg(&over_time, q->svg))
+        return cli_bad_request("--svg %s: cannot be written: %s", q->svg, strerror(errno));
     if (q->json)
-        print_json(q, t, need, &result);
+        print_json(q, t, need, &result, &over_time);
     else
-        print_text(q, t, need, &result);
+        print_text(q, t, need, &result, &over_time);
     return result.errors || result.end_reserved ? CLI_FAILED : CLI_HELD;
 }
 
@@ -169,7 +187,7 @@ static int run_on_device(const request *q, const trace *t, const demand *need, c
 }
 
 /* Patience for simulated streams, unless the user has chosen it. NULL: no change. */
-static char *settings(const request *q) {
+static char *patience(const request *q) {
     const char *environment = getenv("OPENNUMA_CONF");
     if (!q->simulate || (q->config && strstr(q->config, "pool.wait")) ||
         (environment && strstr(environment, "pool.wait")))
@@ -181,13 +199,25 @@ static char *settings(const request *q) {
     return text;
 }
 
+/* What the library is told; the caller frees it. */
+static char *settings(const request *q) {
+    char *patient = patience(q);
+    const char *given = patient != NULL ? patient : q->config != NULL ? q->config : "";
+    if (!q->decay) return patient != NULL ? patient : cli_copy_text(given);
+    const size_t size = sizeof DECAY_SETTINGS "," + strlen(given);
+    char *text = cli_allocate(size);
+    snprintf(text, size, DECAY_SETTINGS ",%s", given);
+    free(patient);
+    return text;
+}
+
 static int run_on_trace(const request *q, const trace *t) {
     demand need;
     if (!trace_peak(t, q->scale, &need.peak, &need.largest))
         return cli_bad_request("--scale %g makes %s hold more than 2^64 bytes at once", q->scale, q->path);
     onuma_runtime_desc desc = ONUMA_RUNTIME_DESC_INIT;
     char *changed = settings(q);
-    desc.config = changed ? changed : q->config;
+    desc.config = changed;
     onuma_runtime *rt;
     onuma_result r = onuma_runtime_create(&desc, &rt);
     free(changed);
@@ -226,6 +256,13 @@ int cli_replay_main(int argc, char **argv) {
         {.name = "verify", .help = "fill every block, and check its bytes when it is freed", .flag = &q.verify},
         {.name = "scale", .value = "F", .help = "multiply all sizes (1)", .number = &q.scale},
         {.name = "limit", .value = "BYTES", .help = "most that the pool may reserve (no limit)", .number = &q.limit},
+        {.name = "series",
+         .help = "what was live and what was reserved over time: a picture, or numbers",
+         .flag = &q.series},
+        {.name = "svg", .value = "FILE", .help = "the same as a picture in a file", .text = &q.svg},
+        {.name = "decay",
+         .help = "leave the pool alone at the end, to see what decays (sets " DECAY_SETTINGS ")",
+         .flag = &q.decay},
         {.name = "config",
          .value = "K:V,...",
          .help = "settings of the library; opennuma info --config lists them",
@@ -235,6 +272,8 @@ int cli_replay_main(int argc, char **argv) {
     const cli_usage usage = {"replay", "FILE", summary, options, sizeof options / sizeof *options, 1};
     int status;
     if (!cli_options_parse(&usage, argc, argv, &q.path, &status)) return status;
+    if (q.simulate && q.decay)
+        return cli_bad_request("--decay takes time, of which a replay with --simulate knows nothing; drop one of them");
     if (q.simulate && q.verify)
         return cli_bad_request("--verify needs memory, and --simulate has none behind its addresses; drop one of them");
     if (q.limit >= 0x1p63)

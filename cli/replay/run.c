@@ -24,7 +24,8 @@ typedef struct run {
     streams *streams;
     void **pointers;    /* by block; NULL: not allocated, or freed */
     bool caught_up;     /* during the present allocation */
-    uint64_t verifying; /* ns */
+    uint64_t verifying; /* ns, also with what the series takes */
+    series *series;
     uint64_t errors;
     char first_error[512];
 } run;
@@ -189,9 +190,25 @@ static uint64_t trim(run *r) {
     }
 }
 
+static void note_point(run *r, size_t done) {
+    if (r->series == NULL || !series_due(r->series, done, r->trace->op_count)) return;
+    uint64_t from = r->now();
+    onuma_pool_stats stats;
+    read_stats(r, &stats);
+    series_add(r->series, done, stats.requested_bytes, stats.reserved_bytes);
+    r->verifying += r->now() - from;
+}
+
+static uint64_t reserved_now(run *r) {
+    onuma_pool_stats stats;
+    read_stats(r, &stats);
+    return stats.reserved_bytes;
+}
+
 void replay_run(const trace *t, double scale, bool verify, replay_clock *now, onuma_pool *pool, streams *s,
-                replay_result *out) {
+                const replay_wishes *wishes, replay_result *out) {
     run r = {.trace = t, .scale = scale, .verify = verify, .now = now, .pool = pool, .streams = s};
+    if (wishes != NULL) r.series = wishes->series;
     r.pointers = cli_allocate(t->block_count * sizeof *r.pointers);
     for (size_t i = 0; i < t->block_count; i++)
         r.pointers[i] = NULL;
@@ -200,8 +217,10 @@ void replay_run(const trace *t, double scale, bool verify, replay_clock *now, on
     uint64_t from = now();
     for (size_t i = 0; i < t->op_count; i++) {
         if (i % PROGRESS_EVERY == 0) cli_progress("replay", i, t->op_count);
+        note_point(&r, i);
         operate(&r, i);
     }
+    note_point(&r, t->op_count);
     uint64_t spent = now() - from - r.verifying;
     onuma_pool_stats stats;
     read_stats(&r, &stats);
@@ -214,6 +233,11 @@ void replay_run(const trace *t, double scale, bool verify, replay_clock *now, on
     };
     out->live_at_end = free_live_blocks(&r);
     streams_finish(s);
+    out->freed_reserved = out->decayed_reserved = reserved_now(&r);
+    if (wishes != NULL && wishes->alone != 0) {
+        cli_sleep(wishes->alone);
+        out->decayed_reserved = reserved_now(&r);
+    }
     out->end_reserved = trim(&r);
     out->errors = r.errors;
     cli_progress_end();

@@ -2,6 +2,7 @@
 """replay on the host device: what it measures, what it verifies, and the files and requests it refuses."""
 import gzip
 import os
+import xml.etree.ElementTree
 
 import harness
 
@@ -56,6 +57,36 @@ class MeasureTest(harness.CommandTest):
         path = self.file("small.csv", SMALL)
         for scale, peak in [("0.5", 3000), ("2", 12000), ("0.0001", 2)]:
             self.assertEqual(self.succeed_json("replay", path, "--scale", scale)["peak_requested"], peak)
+
+    def test_series(self):
+        path = self.file("small.csv", SMALL)
+        result = self.succeed_json("replay", path, "--series")
+        self.assertEqual([point[:2] for point in result["series"]],
+                         [[0, 0], [1, 1000], [2, 6000], [3, 5000], [4, 5000], [5, 0], [6, 0]])
+        self.assertNotIn("series", self.succeed_json("replay", path))
+        trace = harness.TRACES / "gnn_varsize.csv.gz"
+        result = self.succeed_json("replay", trace, "--simulate", "--series")
+        self.assertEqual(len(result["series"]), 481)
+        self.assertEqual(result["series"][-1][0], result["ops"])
+        for _, live, reserved in result["series"]:
+            self.assertLessEqual(live, reserved)
+            self.assertLessEqual(reserved, result["peak_reserved"])
+        self.assertEqual(max(len(line) for line in self.succeed("replay", trace, "--simulate", "--series").split("\n")[-19:]), 85)
+
+    def test_svg(self):
+        path = self.folder / "picture.svg"
+        self.succeed("replay", self.file("small.csv", SMALL), "--svg", path)
+        root = xml.etree.ElementTree.parse(path).getroot()
+        self.assertEqual(len(root.findall("{http://www.w3.org/2000/svg}path")), 3)
+        self.refuse("replay", self.folder / "small.csv", "--svg", self.folder / "no" / "where.svg", saying="cannot be written")
+
+    def test_decay(self):
+        """Blocks that are freed at the end and then left alone go back without a call of the program."""
+        trace = self.file("large.csv", "".join(f"a,{i},33554432,0,{i}\n" for i in range(8)))
+        result = self.succeed_json("replay", trace, "--decay", "--config", "decay.floor:0")
+        self.assertGreaterEqual(result["freed_reserved"], 8 << 25)
+        self.assertLess(result["decayed_reserved"], result["freed_reserved"])
+        self.refuse("replay", trace, "--decay", "--simulate", saying="--decay takes time")
 
     def test_limit(self):
         """In a range 5 % above the most that lives at once is enough for every allocation, and is never passed."""

@@ -51,7 +51,7 @@ bool contest_opennuma(const trace *t, onuma_source source, contest_clock *now, c
     world w;
     replay_result result;
     if (!open_world(&w, t, source)) return false;
-    replay_run(t, 1, false, now, w.pool, &w.queues, &result);
+    replay_run(t, 1, false, now, w.pool, &w.queues, NULL, &result);
     close_world(&w);
     if (result.errors || !open_world(&w, t, source)) return false;
     const double harness = harness_time(t, &w.queues, now);
