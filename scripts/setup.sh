@@ -120,6 +120,13 @@ python_with_venv() {
     return 1
 }
 
+# Those of the Python that environments are made with.
+python_headers_exist() {
+    local python
+    python=$(python_with_venv) || return 1
+    [ -e "$("$python" -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h" ]
+}
+
 # ------------------------------------------------------------------- needs
 # set | probe | Debian and Ubuntu | Fedora | Arch
 needs() {
@@ -157,6 +164,7 @@ test|command_runs oclgrind|oclgrind|oclgrind|oclgrind
 test|command_runs clinfo|clinfo|clinfo|clinfo
 test|library_exists libOpenCL.so|ocl-icd-opencl-dev|OpenCL-ICD-Loader-devel|ocl-icd
 test|python_with_venv|python3 python3-venv|python3|python
+test|python_headers_exist|python3-dev|python3-devel|python
 test|command_runs valgrind|valgrind|valgrind|valgrind
 test|command_runs dpkg-source|dpkg-dev|dpkg-dev|dpkg
 test|command_runs aarch64-linux-gnu-gcc|gcc-aarch64-linux-gnu libc6-dev-arm64-cross|gcc-aarch64-linux-gnu|aarch64-linux-gnu-gcc
@@ -309,6 +317,31 @@ SCRIPT
     complete "$zig" ziglang.txt
 }
 
+# ------------------------------------------------------ Python's packages
+# For the tests of the Python package. The list names CPython 3.11's files, which is what CI has.
+install_python_packages() {
+    local python="$stacks/python" list="$root/scripts/python-packages.txt" interpreter
+    local index=(--extra-index-url https://download.pytorch.org/whl/cpu)
+    interpreter=$(python_with_venv)
+    if [ "$("$interpreter" -c 'import platform, sys; print(*sys.version_info[:2], platform.machine())')" != "3 11 x86_64" ]; then
+        say "the packages that the Python package is tested with are pinned for CPython 3.11 on x86-64; those tests cannot run here"
+        return 0
+    fi
+    cmp -s "$list" "$python/requirements.txt" && return 0
+    [ -z "$check" ] || die "missing: Python's packages in $python (scripts/setup.sh test installs them)"
+    mkdir -p "$stacks"
+    exec 9>"$stacks/.lock"
+    flock 9
+    cmp -s "$list" "$python/requirements.txt" && return 0
+    say "installing PyTorch (for the CPU), pyopencl and what else the Python tests use (a download of 250 MB) into $python"
+    rm -rf "$python"
+    "$interpreter" -m venv "$python"
+    local install=("$python/bin/python" -m pip install --quiet --no-input --disable-pip-version-check --only-binary :all:
+                   --require-hashes -r "$list")
+    "${install[@]}" </dev/null >"$stacks/python.log" 2>&1 || "${install[@]}" "${index[@]}" </dev/null >&2
+    cp "$list" "$python/requirements.txt"
+}
+
 # ------------------------------------------- the allocators to compare with
 # One folder of libraries that may be carried to a machine without packages: `--peers-from` names it there. So what they
 # link to lies beside them.
@@ -344,4 +377,5 @@ fi
 if [[ $sets == *" test "* ]]; then
     install_intel
     install_zig
+    install_python_packages
 fi

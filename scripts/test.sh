@@ -130,10 +130,11 @@ step_tidy()     { scripts/check-tidy.sh; }
 step_docs()     { scripts/check-docs.py && scripts/performance.py --check; }
 step_fuzz()     { scripts/fuzz.sh 60; }
 step_package()  { scripts/check-package.sh; }
+step_python()   { scripts/check-python.sh; }
 step_examples() { scripts/check-examples.sh; }
 
 all=(includes files format ptx release debug clang windows docs tidy
-     tests tests_debug asan tsan valgrind fuzz package examples
+     tests tests_debug asan tsan valgrind fuzz package examples python
      aarch64 musl musl_aarch64 glibc217 macos statistics)
 [ $# -gt 0 ] && steps=("$@") || steps=("${all[@]}")
 

@@ -1,0 +1,54 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Build the Python package as a wheel and try it: types, tests on each OpenCL stack, and, as a stranger would, the wheel in an
+# empty environment outside the project. docs/testing.md tells more. scripts/setup.sh test installs what it needs.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+root=$PWD
+stacks=$(realpath -m "${OPENNUMA_STACKS:-$root/build/stacks}")
+tools=$stacks/python
+cmp -s scripts/python-packages.txt "$tools/requirements.txt" ||
+    { echo "python: $tools is missing or old; scripts/setup.sh test installs it"; exit 1; }
+python=$tools/bin/python
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+pip=("$python" -m pip --quiet --disable-pip-version-check)
+
+"${pip[@]}" wheel --no-deps --no-build-isolation --no-index --config-settings build-dir=build/wheel --config-settings cmake.define.ONUMA_WERROR=ON \
+    -w "$work" .
+wheel=$(echo "$work"/opennuma-*.whl)
+echo "python: built $(basename "$wheel")"
+"${pip[@]}" install --no-deps --no-index --target "$work/site" "$wheel"
+
+echo "python: types"
+"$python" -m mypy --strict --cache-dir build/mypy-cache python/opennuma
+(cd "$work" && PYTHONPATH=$work/site MYPYPATH=$work/site "$python" -m mypy.stubtest opennuma._native \
+    --allowlist "$root/tests/python/stubtest-allowlist.txt" --ignore-unused-allowlist)
+
+run_tests() { PYTHONPATH=$work/site timeout 600 "$python" -m pytest -q -p no:cacheprovider "$@"; }
+export PYOPENCL_NO_CACHE=1 XDG_CACHE_HOME=$work/cache
+echo "python: tests on PoCL"
+OCL_ICD_VENDORS=/etc/OpenCL/vendors/pocl.icd run_tests tests/python
+kernels=tests/python/test_opencl.py
+echo "python: kernels with imported pages"
+OCL_ICD_VENDORS=/etc/OpenCL/vendors/pocl.icd OPENNUMA_CONF=opencl.share:import run_tests $kernels
+echo "python: kernels on Rusticl"
+OCL_ICD_VENDORS=/etc/OpenCL/vendors/rusticl.icd RUSTICL_ENABLE=llvmpipe run_tests $kernels
+echo "python: kernels on Intel's runtime"
+OCL_ICD_VENDORS=$stacks/intel/intel.icd run_tests $kernels
+
+echo "python: the wheel in an empty environment"
+"$python" -m venv "$work/empty"
+"$work/empty/bin/python" -m pip --quiet --disable-pip-version-check install "$(sed -n 's/^\(numpy==[^ ]*\).*/\1/p' scripts/python-packages.txt)" "$wheel"
+(
+    cd "$work"
+    export OCL_ICD_VENDORS=/etc/OpenCL/vendors/pocl.icd
+    empty/bin/opennuma info --json | grep -q '"opencl:0"' || { echo "python: the installed command finds no device"; exit 1; }
+    for example in array numpy_pool weights; do
+        empty/bin/python "$root/examples/python/$example.py" || { echo "python: examples/python/$example.py failed"; exit 1; }
+    done
+    for example in torch_train torch_opencl; do
+        PYTHONPATH=$work/site "$python" "$root/examples/python/$example.py" ||
+            { echo "python: examples/python/$example.py failed"; exit 1; }
+    done
+)
