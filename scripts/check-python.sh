@@ -44,7 +44,7 @@ echo "python: the wheel in an empty environment"
     cd "$work"
     export OCL_ICD_VENDORS=/etc/OpenCL/vendors/pocl.icd
     empty/bin/opennuma info --json | grep -q '"opencl:0"' || { echo "python: the installed command finds no device"; exit 1; }
-    for example in array numpy_pool weights; do
+    for example in shared_array numpy_pool weights; do
         empty/bin/python "$root/examples/python/$example.py" || { echo "python: examples/python/$example.py failed"; exit 1; }
     done
     for example in torch_train torch_opencl; do
