@@ -510,7 +510,8 @@ ONUMA_API onuma_result onuma_pool_set_oom_handler(onuma_pool *p, onuma_oom_handl
 /**
  * reserved and pending bytes and their peaks are exact; in_use and requested
  * are exact whenever no other thread is allocating, their peaks fall short by
- * at most 64 KiB a thread (exact with OPENNUMA_CONF=track:full).
+ * at most 64 KiB a thread, or exceed by what threads keep for themselves
+ * (pool.cache). Exact with OPENNUMA_CONF=track:full.
  */
 typedef struct onuma_pool_stats {
     size_t struct_size;

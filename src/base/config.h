@@ -27,7 +27,7 @@
     X(pool_segment,   "pool.segment",   SIZE, "0", "size of ordinary segments; 0: by kind and device") \
     X(pool_wait,      "pool.wait",      TIME, "1ms", "how long an allocation may wait for queues rather than make a pool larger than it ever needed to be") \
     X(pool_device_wait, "pool.device_wait", BOOL, "off", "on: rather than grow a pool, let an in-order queue wait on the device for another one and take over what that freed; may hang programs that hold one queue back by hand until another is done") \
-    X(pool_cache,     "pool.cache",     SIZE, "16m", "most bytes of free small blocks, and as many of large ones, that one thread keeps per pool and queue") \
+    X(pool_cache,     "pool.cache",     SIZE, "16m", "most bytes of free small blocks, as many of large ones, and as many in its arena, that one thread keeps per pool and queue") \
     X(limit_hard,     "limit.hard",     SIZE, "0", "most bytes that all pools of a runtime reserve together; 0: no limit") \
     X(limit_soft,     "limit.soft",     SIZE, "0", "where all pools of a runtime reserve more together, they keep nothing in vain; 0: never") \
     X(decay_half_life, "decay.half_life", TIME, "10s", "in this time half of what a pool holds in vain is given up; after three times that all has gone back to the system. 0: it goes back by trims only") \

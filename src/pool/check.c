@@ -7,9 +7,11 @@
  *   every stretch (stretch.h) is in the list of its size in the index of its tag, and nothing else is in an index
  *   live nodes have their start bit and page map entry, slabs an entry on each page
  *   reserved = committed pages (range) or spans (segments)
+ *   chunks tile likewise with blocks that are taken and units that are not
  *   in use   = live large blocks + live slots
  *   pending  = held blocks + held slots + free memory of tags other than 0 + what fronts keep of them
  */
+#include "pool/arena.h"
 #include "pool/index.h"
 #include "pool/large.h"
 #include "pool/node.h"
@@ -35,7 +37,7 @@
 typedef struct tally {
     uint64_t reserved, in_use, requested, blocks, pending;
     size_t kept; /* by fronts */
-    size_t in_trays;
+    size_t in_trays, chunks;
     size_t stranded;
     size_t nodes, free_nodes, indexed, users; /* free_nodes: of tags other than 0 */
 } tally;
@@ -151,6 +153,62 @@ static onuma_result check_heap(const onuma__heap *heap, size_t *slabs) {
     return ONUMA_OK;
 }
 
+/* ------------------------------------------------------------------ arenas */
+
+static void tally_block(const onuma__node *node, tally *t);
+
+/* A block in a chunk: of this arena, and its units are taken. */
+static onuma_result check_piece(const onuma__chunk *chunk, const onuma__node *node, tally *t) {
+    const size_t from = (node->base - chunk->base) >> ONUMA__UNIT_SHIFT;
+    const size_t to = from + (node->size >> ONUMA__UNIT_SHIFT);
+    HOLDS(node->size != 0 && to <= chunk->units && onuma__bits_find(chunk->taken, from, to, false) == to, node);
+    HOLDS(onuma__node_arena(node) == atomic_load(&chunk->arena) && node->chunk == chunk, node);
+    HOLDS(atomic_load(&node->engine) == atomic_load(&chunk->node->engine) && node->tag == 0, node);
+    HOLDS(node->segment == chunk->node->segment, node);
+    HOLDS(node->state == ONUMA__NODE_LIVE || node->state == ONUMA__NODE_HELD, node);
+    HOLDS(onuma__bits_find(chunk->starts, from + 1, to, true) == to, node);
+    HOLDS(!onuma__node_claimable(node) || atomic_load(&node->claim) == onuma__claim_of(node->base, node->special),
+          node);
+    for (size_t unit = from + 1; unit < to; unit++)
+        HOLDS(onuma__pagemap_get(chunk->base + unit * ONUMA__UNIT) == ((onuma__entry)chunk | ONUMA__ENTRY_CHUNK), node);
+    tally_block(node, t);
+    return ONUMA_OK;
+}
+
+static onuma_result check_chunk(const onuma__node *whole, tally *t) {
+    const onuma__chunk *chunk = whole->chunk;
+    HOLDS(chunk != NULL && chunk->node == whole && chunk->base == whole->base, whole);
+    HOLDS((size_t)chunk->units << ONUMA__UNIT_SHIFT == whole->size && whole->tag == 0, whole);
+    size_t taken = 0;
+    for (const onuma__node *node = NULL; (node = onuma__chunk_next(chunk, node)) != NULL;) {
+        TRY(check_piece(chunk, node, t));
+        taken += node->size >> ONUMA__UNIT_SHIFT;
+    }
+    HOLDS(onuma__bits_count(chunk->taken, 0, chunk->units) == taken && chunk->free_units == chunk->units - taken,
+          whole);
+    t->chunks++;
+    return ONUMA_OK;
+}
+
+static onuma_result check_arena(const onuma__arena *arena, size_t *chunks) {
+    size_t bytes = 0, empty = 0;
+    for (unsigned i = 0; i < arena->count; i++) {
+        const onuma__chunk *chunk = arena->chunks[i];
+        HOLDS(atomic_load(&chunk->arena) == arena && chunk->index == i, chunk);
+        for (size_t at = 0; (at = onuma__bits_find(chunk->taken, at, chunk->units, false)) < chunk->units;) {
+            const size_t end = onuma__bits_find(chunk->taken, at, chunk->units, true);
+            HOLDS(end - at <= arena->longest[i], chunk);
+            at = end;
+        }
+        bytes += (size_t)chunk->free_units << ONUMA__UNIT_SHIFT;
+        empty += chunk->free_units == chunk->units;
+    }
+    HOLDS((size_t)atomic_load(&arena->free_bytes) == bytes && arena->empty == empty, arena);
+    HOLDS(empty == 0 || bytes <= arena->bound, arena);
+    *chunks += arena->count;
+    return ONUMA_OK;
+}
+
 /* ---------------------------------------------------------------- segments */
 
 /* The stretch that a free node is part of is in its index. */
@@ -168,10 +226,25 @@ static onuma_result check_stretch(onuma__engine *engine, onuma__node *node) {
     return ONUMA_OK;
 }
 
+/* Live, kept by a front, or held. */
+static void tally_block(const onuma__node *node, tally *t) {
+    if (node->state == ONUMA__NODE_HELD) {
+        t->pending += node->size;
+        t->stranded += node->stranded;
+    } else if (!onuma__node_claimable(node)) {
+        t->kept++;
+        if (node->tag != 0) t->pending += node->size;
+    } else {
+        t->in_use += node->size;
+        t->requested += atomic_load(&node->requested);
+        t->blocks++;
+    }
+}
+
 static onuma_result check_node(onuma__engine *engine, onuma__node *node, tally *t) {
     const onuma__segment *segment = node->segment;
     const bool large = node->state == ONUMA__NODE_LIVE || node->state == ONUMA__NODE_HELD;
-    HOLDS(atomic_load(&node->engine) == engine, node);
+    HOLDS(atomic_load(&node->engine) == engine && onuma__node_arena(node) == NULL, node);
     HOLDS(node->size != 0 && node->size % engine->unit == 0 && node->base % engine->unit == 0, node);
     HOLDS(onuma__bitmap_test(&segment->starts, (node->base - segment->base) >> ONUMA__UNIT_SHIFT) == large, node);
     HOLDS(node->state == ONUMA__NODE_FREE || !node->indexed, node);
@@ -186,19 +259,15 @@ static onuma_result check_node(onuma__engine *engine, onuma__node *node, tally *
         if (node->tag != 0) t->pending += node->size;
         return ONUMA_OK;
     case ONUMA__NODE_LIVE:
-        if (!onuma__node_claimable(node)) {
-            t->kept++;
-            if (node->tag != 0) t->pending += node->size;
-            break;
-        }
-        HOLDS(atomic_load(&node->claim) == onuma__claim_of(node->base, node->special), node);
-        t->in_use += node->size;
-        t->requested += atomic_load(&node->requested);
-        t->blocks++;
+        HOLDS(!onuma__node_claimable(node) || atomic_load(&node->claim) == onuma__claim_of(node->base, node->special),
+              node);
+        tally_block(node, t);
         break;
     case ONUMA__NODE_HELD:
-        t->pending += node->size;
-        t->stranded += node->stranded;
+        tally_block(node, t);
+        break;
+    case ONUMA__NODE_CHUNK:
+        TRY(check_chunk(node, t));
         break;
     case ONUMA__NODE_SLAB:
         TRY(check_slab(node, t));
@@ -280,13 +349,14 @@ onuma_result onuma__engine_check(onuma__engine *engine) {
             TRY(check_tag(state, &indexed));
     HOLDS(indexed.free_nodes == t.free_nodes && indexed.indexed == t.indexed && indexed.users == t.users, engine);
     HOLDS(engine->node_count == t.nodes, engine);
-    size_t listed = 0, slabs = 0, kept = 0, in_trays = 0;
+    size_t listed = 0, slabs = 0, kept = 0, in_trays = 0, chunks = 0;
     for (const onuma__heap *heap = engine->heaps; heap != NULL; heap = heap->next) {
         TRY(check_heap(heap, &listed));
         TRY(check_front(heap, &kept));
         TRY(check_trays(heap, &in_trays));
+        TRY(check_arena(&heap->arena, &chunks));
     }
-    HOLDS(kept == t.kept && in_trays == t.in_trays, engine);
+    HOLDS(kept == t.kept && in_trays == t.in_trays && chunks == t.chunks, engine);
     for (const onuma__segment *segment = engine->segments; segment != NULL; segment = segment->next)
         for (const onuma__node *node = segment->first; node != NULL; node = node->after)
             slabs += node->state == ONUMA__NODE_SLAB;

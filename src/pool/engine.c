@@ -16,6 +16,7 @@
 #include <stdlib.h>
 
 #define MIB ((size_t)1 << 20)
+#define CHUNK_BYTES (2 * MIB)
 #define RANGE_BYTES (65536 * MIB) /* addresses cost nothing, and one range leaves no seams */
 
 static onuma__stable engines = {.item = (sizeof(onuma__engine) + 63) / 64 * 64,
@@ -96,6 +97,7 @@ onuma_result onuma__engine_create(const onuma__engine_desc *desc, onuma__engine 
     engine->exact_peaks = desc->exact_peaks;
     engine->front_bytes = desc->exact_peaks ? 0 : desc->cache_bytes;
     engine->page = desc->source.page > ONUMA__PAGE ? desc->source.page : ONUMA__PAGE;
+    engine->chunk_bytes = desc->chunk_bytes != 0 ? desc->chunk_bytes : CHUNK_BYTES;
     engine->range_bytes = RANGE_BYTES;
     if (desc->source.longest_range != 0 && desc->source.longest_range < RANGE_BYTES)
         engine->range_bytes = onuma__align_down(desc->source.longest_range, engine->page);
@@ -113,6 +115,7 @@ onuma_result onuma__engine_create(const onuma__engine_desc *desc, onuma__engine 
     engine->node_count = engine->slab_bytes = engine->tag_count = engine->segment_metadata = 0;
     for (unsigned sort = 0; sort < ONUMA__SORTS; sort++)
         engine->growing[sort] = false;
+    atomic_store_explicit(&engine->arena_bytes, 0, memory_order_relaxed);
     atomic_store_explicit(&engine->misaligned, false, memory_order_relaxed);
     atomic_store_explicit(&engine->tolerated, 0, memory_order_relaxed);
     atomic_store_explicit(&engine->due, false, memory_order_relaxed);
@@ -140,6 +143,7 @@ give_back:
 void onuma__engine_destroy(onuma__engine *engine) {
     if (engine == NULL) return;
     onuma__fork_leave(engine);
+    onuma__heaps_forget_chunks(engine);
     while (engine->segments != NULL) {
         onuma__segment *segment = engine->segments;
         onuma__os_lock_acquire(&engine->lock);
@@ -288,16 +292,10 @@ onuma_result onuma__engine_grow(onuma__engine *engine, size_t size, size_t align
     onuma_result r = understand(engine, size, align, &q);
     if (r != ONUMA_OK) return r;
     onuma__heap *heap = q.class_index < engine->classes.count ? onuma__heap_get(engine, tag) : NULL;
-    const size_t bytes = heap != NULL ? engine->classes.slab_bytes[q.class_index] : onuma__large_bytes(engine, size);
+    if (heap == NULL) return onuma__large_grow(engine, size, q.align, q.strict, tag, out);
     onuma__node *node;
-    r = onuma__grow_node(engine, bytes, q.align, tag, &node);
+    r = onuma__grow_node(engine, engine->classes.slab_bytes[q.class_index], engine->unit, tag, &node);
     if (r != ONUMA_OK) return r;
-    if (heap == NULL) {
-        onuma__os_lock_acquire(&engine->lock);
-        *out = onuma__large_begin(engine, node, size, q.align, q.strict);
-        onuma__os_lock_release(&engine->lock);
-        return ONUMA_OK;
-    }
     onuma__heap_enter(heap);
     onuma__os_lock_acquire(&engine->lock);
     r = onuma__slab_make(heap, node, q.class_index);

@@ -15,6 +15,7 @@
  *   that of fork.c: the list of engines
  *   lifetime    process-wide: threads that exit against engines that die (heap.c)
  *   heaps_lock  of an engine: its list of heaps, and who may take from the heaps of others
+ *   that of an arena: its chunks, and the nodes of the blocks in them (arena.h)
  *   lock        of an engine: segments, nodes, indexes, tags, making and retiring slabs
  *   those of directory.c and stable.c, innermost
  *
@@ -44,6 +45,8 @@ typedef struct onuma__node onuma__node;
 typedef struct onuma__slab onuma__slab;
 typedef struct onuma__heap onuma__heap;
 typedef struct onuma__index onuma__index;
+typedef struct onuma__arena onuma__arena;
+typedef struct onuma__chunk onuma__chunk;
 
 /* A block allocated under one tag and freed under another (0: the CPU's) must be held. */
 static inline bool onuma__tag_holds(onuma__tag allocated, onuma__tag freed) {
@@ -58,18 +61,21 @@ typedef enum {
     ONUMA__NODE_TAKEN, /* out of the index, not yet a block: its pages are being committed */
     ONUMA__NODE_LIVE,  /* a large block, or one that a front keeps */
     ONUMA__NODE_HELD,  /* a large block, dead to the user */
-    ONUMA__NODE_SLAB
+    ONUMA__NODE_SLAB,
+    ONUMA__NODE_CHUNK /* an arena's: the blocks in it have nodes of their own */
 } onuma__node_state;
 
 /*
  * A stretch of a segment: a large block, a slab's memory or free memory.
  * The nodes of a segment tile it. Fields are guarded by the engine's lock,
- * unless something else is said; those of a live block may be read by whoever has seen its claim.
+ * unless something else is said (of blocks in chunks: by their arena's, see arena.h); those of a live block may be read
+ * by whoever has seen its claim.
  */
 struct onuma__node {
     /* One cache line: what keeping a block and handing it out need. */
     _Atomic uintptr_t claim;         /* a block's address while it may be freed: see large.h */
     _Atomic(onuma__engine *) engine; /* NULL while dead; also read without the lock, to find it */
+    _Atomic(onuma__arena *) arena;   /* whose lock guards it, NULL: the engine's; see arena.h */
     uintptr_t base;
     size_t size;
     _Atomic size_t requested; /* while a block; also written by the owner of a front (relaxed) */
@@ -78,18 +84,19 @@ struct onuma__node {
     uint8_t state;            /* onuma__node_state */
     uint8_t align_shift;      /* while a block: the alignment it was allocated with */
     bool special;             /* while a block */
-    bool stranded;            /* while held: see strand.c */
-    bool indexed;             /* stands for a stretch in its tag's index */
     _Atomic bool recycled;    /* while a block: as in onuma__block. Relaxed: written before the block is anybody's */
 
+    bool indexed;          /* stands for a stretch in its tag's index */
+    bool stranded;         /* while held: see strand.c. The engine's lock, whatever guards the rest */
     onuma__node *previous; /* in a list of an index */
     onuma__segment *segment;
     onuma__node *before, *after;  /* neighbours in address */
     onuma__node *earlier, *later; /* in the tag's list by epoch, while free under a tag other than 0 */
     uintptr_t stretch_base;       /* while indexed: of the stretch that it stands for (stretch.h) */
     size_t stretch_size;
-    onuma__slab *slab; /* while a slab */
-    uint64_t epoch;    /* of the tag, in which it was freed */
+    onuma__slab *slab;   /* while a slab */
+    onuma__chunk *chunk; /* while one, or of a block in one */
+    uint64_t epoch;      /* of the tag, in which it was freed */
 };
 
 /* ---------------------------------------------------------------- segments */
@@ -179,6 +186,7 @@ struct onuma__engine {
     size_t alignment, unit; /* unit: what nodes are multiples of */
     size_t max_segment, cache_bytes;
     size_t front_bytes; /* most that one front keeps; 0: there are none */
+    size_t chunk_bytes; /* of arenas' chunks */
     size_t range_bytes; /* range mode: of reservations */
     size_t page;        /* range mode: of commitment */
     onuma__sort_sizes sorts[ONUMA__SORTS];
@@ -208,9 +216,10 @@ struct onuma__engine {
     onuma__heap *heaps;
     _Atomic size_t heap_count; /* also read without, for metadata_bytes: relaxed */
 
-    _Atomic bool misaligned;  /* relaxed: the source was seen to give spans that do not start on a unit */
-    _Atomic size_t tolerated; /* relaxed: bytes that a range may hold though more than its bound: see grow.c */
-    _Atomic bool due;         /* relaxed: the layer above should ask how far the queues are */
+    _Atomic uint64_t arena_bytes; /* relaxed: of arenas' chunks and nodes, for metadata_bytes */
+    _Atomic bool misaligned;      /* relaxed: the source was seen to give spans that do not start on a unit */
+    _Atomic size_t tolerated;     /* relaxed: bytes that a range may hold though more than its bound: see grow.c */
+    _Atomic bool due;             /* relaxed: the layer above should ask how far the queues are */
 
     onuma__totals totals;
     onuma__gauge reserved, pending, metadata, cached;

@@ -29,6 +29,9 @@ static void before(void) {
     for (onuma__engine *engine = engines; engine != NULL; engine = engine->later)
         onuma__os_lock_acquire(&engine->heaps_lock);
     for (onuma__engine *engine = engines; engine != NULL; engine = engine->later)
+        for (onuma__heap *heap = engine->heaps; heap != NULL; heap = heap->next)
+            onuma__os_lock_acquire(&heap->arena.lock);
+    for (onuma__engine *engine = engines; engine != NULL; engine = engine->later)
         onuma__os_lock_acquire(&engine->lock);
     onuma__directory_lock();
     onuma__stable_lock();
@@ -39,6 +42,8 @@ static void after(void) {
     onuma__directory_unlock();
     for (onuma__engine *engine = engines; engine != NULL; engine = engine->later) {
         onuma__os_lock_release(&engine->lock);
+        for (onuma__heap *heap = engine->heaps; heap != NULL; heap = heap->next)
+            onuma__os_lock_release(&heap->arena.lock);
         onuma__os_lock_release(&engine->heaps_lock);
     }
     onuma__heaps_unlock();

@@ -46,22 +46,36 @@ bool onuma__front_put(onuma__heap *heap, onuma__node *node) {
     return true;
 }
 
+/* Under the lock that guards it, which is exchanged for the one held; neighbours in a list mostly have the same. The free
+ * itself, and what was requested, were counted when the block was freed. */
+static void send_back(onuma__engine *engine, onuma__node *node, onuma__os_lock **held) {
+    onuma__arena *arena = onuma__node_arena(node);
+    onuma__os_lock *lock = onuma__arena_lock_or(arena, engine);
+    if (lock != *held) {
+        if (*held != NULL) onuma__os_lock_release(*held);
+        onuma__os_lock_acquire(lock);
+        *held = lock;
+    }
+    if (arena != NULL) {
+        onuma__arena_give(arena, node);
+        return;
+    }
+    onuma__count(engine, -(int64_t)node->size, 0, 0, 0);
+    onuma__node_withdraw(node);
+    onuma__node_give(engine, node, false);
+}
+
 bool onuma__front_flush(onuma__heap *heap, unsigned first) {
     onuma__front *front = &heap->front;
     onuma__engine *engine = heap->engine;
     while (first < ONUMA__FRONT_BINS && front->bins[first].first == NULL)
         first++;
     if (first == ONUMA__FRONT_BINS) return false;
-    onuma__os_lock_acquire(&engine->lock);
+    onuma__os_lock *lock = NULL;
     for (unsigned bin = first; bin < ONUMA__FRONT_BINS; bin++) {
-        while (front->bins[bin].first != NULL) {
-            onuma__node *node = onuma__front_pop(front, bin);
-            /* The free itself, and what was requested, were counted when the block was freed. */
-            onuma__count(engine, -(int64_t)node->size, 0, 0, 0);
-            onuma__node_withdraw(node);
-            onuma__node_give(engine, node, false);
-        }
+        while (front->bins[bin].first != NULL)
+            send_back(engine, onuma__front_pop(front, bin), &lock);
     }
-    onuma__os_lock_release(&engine->lock);
+    onuma__os_lock_release(lock);
     return true;
 }

@@ -56,7 +56,7 @@ onuma__node *onuma__front_take(onuma__heap *heap, size_t size);
 /* Keep a block that the caller has claimed; false if it is not to be kept. May send others back. */
 bool onuma__front_put(onuma__heap *heap, onuma__node *node);
 
-/* Send back what is kept in the bins from `first` on. Returns whether anything was. Takes the engine's lock. */
+/* Send back what is kept in the bins from `first` on. Returns whether anything was. Takes the locks of what guards them. */
 bool onuma__front_flush(onuma__heap *heap, unsigned first);
 
 #endif

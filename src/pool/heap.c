@@ -54,9 +54,11 @@ static void unlink_heap(onuma__engine *engine, onuma__heap *heap) {
 
 /* ------------------------------------------------------------ giving a heap back */
 
-/* No slab leads to the heap, so when its thread lets go of it nobody will find it again. */
-static bool is_bare(const onuma__heap *heap) {
-    if (heap->full != NULL || atomic_load_explicit(&heap->remote, memory_order_relaxed) != NULL) return false;
+/* No slab and no chunk leads to the heap, so when its thread lets go of it nobody will find it again. */
+static bool is_bare(onuma__heap *heap) {
+    if (!onuma__arena_shed(heap->engine, &heap->arena) || heap->full != NULL ||
+        atomic_load_explicit(&heap->remote, memory_order_relaxed) != NULL)
+        return false;
     for (unsigned c = 0; c < ONUMA__CLASSES_MAX; c++)
         if (heap->open[c] != NULL) return false;
     return true;
@@ -73,6 +75,7 @@ static bool hand_back(onuma__heap *heap, bool exits) {
     onuma__trays_flush(heap);
     onuma__slab_drain(heap);
     onuma__slab_retire_empty(heap);
+    (void)onuma__arena_retire_empty(&heap->arena);
     onuma__heap_flush(heap);
     onuma__heap_flush_trays(heap);
     /* The shortest ways know it no more: it will be another's. */
@@ -157,6 +160,7 @@ static void reset(onuma__heap *heap, onuma__engine *engine, onuma__tag tag) {
     heap->full = NULL;
     heap->empty_bytes = 0;
     heap->front = (onuma__front){0};
+    onuma__arena_reset(&heap->arena, engine->front_bytes);
     atomic_store_explicit(&heap->key, NULL, memory_order_relaxed);
     atomic_store_explicit(&heap->remote, NULL, memory_order_relaxed);
     atomic_store_explicit(&heap->id, atomic_load_explicit(&engine->id, memory_order_relaxed), memory_order_relaxed);
@@ -297,12 +301,20 @@ void onuma__heaps_start(void) {
     onuma__os_once_run(&once, set_hook);
 }
 
+void onuma__heaps_forget_chunks(onuma__engine *engine) {
+    onuma__os_lock_acquire(&engine->heaps_lock);
+    for (onuma__heap *heap = engine->heaps; heap != NULL; heap = heap->next)
+        onuma__arena_forget(engine, &heap->arena);
+    onuma__os_lock_release(&engine->heaps_lock);
+}
+
 void onuma__heaps_finish(onuma__engine *engine) {
     onuma__os_lock_acquire(&lifetime);
     onuma__os_lock_acquire(&engine->heaps_lock);
     while (engine->heaps != NULL) {
         onuma__heap *heap = engine->heaps;
         unlink_heap(engine, heap);
+        (void)onuma__arena_shed(engine, &heap->arena);
         atomic_store_explicit(&heap->id, 0, memory_order_relaxed);
         atomic_store_explicit(&heap->key, NULL, memory_order_relaxed);
         atomic_store_explicit(&heap->thread, NULL, memory_order_relaxed);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Heaps: the slabs that one thread owns in one engine for one tag, and the
- * large blocks that it keeps (front.h). They are the thread's cache; there is no other.
+ * large blocks that it keeps (front.h). They are the thread's cache; there is no other. Beside them it may have an
+ * arena (arena.h), which has a lock.
  *
  * Only the owner touches a heap's lists and its slabs' free bitmaps, without
  * lock or atomic read-modify-write, so it must be kept out when another thread
@@ -25,6 +26,7 @@
 #ifndef ONUMA_POOL_HEAP_H
 #define ONUMA_POOL_HEAP_H
 
+#include "pool/arena.h"
 #include "pool/engine.h"
 #include "pool/front.h"
 #include "pool/tray.h"
@@ -67,6 +69,9 @@ struct onuma__heap {
     onuma__slab *open[ONUMA__CLASSES_MAX]; /* slabs with free slots; allocation is from the first */
     onuma__slab *full;
     onuma__front front;
+
+    /* Its own lock's. */
+    onuma__arena arena;
 
     /* Slabs of this heap in which others have freed: pushed by anyone, taken whole. Release/acquire. */
     _Alignas(64) _Atomic(onuma__slab *) remote;
@@ -153,6 +158,9 @@ void onuma__heaps_start(void);
 /* Around fork(): hold the lock that is called lifetime. */
 void onuma__heaps_lock(void);
 void onuma__heaps_unlock(void);
+
+/* What arenas have is gone, of a dying engine, so that its segments may go. */
+void onuma__heaps_forget_chunks(onuma__engine *engine);
 
 /* All heaps of a dying engine back to the process, without their slabs (which are gone). */
 void onuma__heaps_finish(onuma__engine *engine);

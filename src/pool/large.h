@@ -33,12 +33,13 @@ static inline bool onuma__node_claimable(const onuma__node *node) {
 /* `align`: at least the unit; `strict`: more than the pool's was asked for. MISS. */
 onuma_result onuma__large_alloc(onuma__engine *engine, size_t size, size_t align, bool strict, onuma__tag tag,
                                 void **out);
-/* From the front of this heap, the calling thread's; false if it has none that fits, or the size is 0. */
+/* The same from new memory: as onuma__engine_grow. */
+onuma_result onuma__large_grow(onuma__engine *engine, size_t size, size_t align, bool strict, onuma__tag tag,
+                               void **out);
+/* From the front or the arena of this heap, the calling thread's; false if they have none, or the size is 0. */
 bool onuma__large_alloc_again(onuma__heap *heap, size_t size, void **out);
 /* Into the front of the heap that last served the calling thread; false, and nothing happened, if it is not for that. */
 bool onuma__large_free_own(onuma__entry entry, uintptr_t address, onuma__tag tag);
-/* A taken node becomes a block. Under the lock. */
-void *onuma__large_begin(onuma__engine *engine, onuma__node *node, size_t requested, size_t align, bool strict);
 
 /* As onuma__engine_free, for an address with this entry in the page map. */
 onuma_result onuma__large_free(onuma__entry entry, uintptr_t address, onuma__tag tag, onuma__engine **out);

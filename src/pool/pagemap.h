@@ -14,7 +14,7 @@
  * that their way has two loads.
  *
  * A large block has an entry on the page where it starts and nowhere else; a
- * slab has one on each of its pages. So making a large block costs one store
+ * slab has one on each of its pages, and so has a chunk (arena.h) where no block starts. So making a large block costs one store
  * however large it is. Pointers into the middle of large blocks are found
  * through the directory and the segment's bitmap of starts instead.
  *
@@ -37,7 +37,7 @@
 
 /* 0: nothing; else the descriptor's address, with its sort in the low bits. */
 typedef uintptr_t onuma__entry;
-enum { ONUMA__ENTRY_SLAB = 1, ONUMA__ENTRY_NODE = 2, ONUMA__ENTRY_SORT = 3 };
+enum { ONUMA__ENTRY_SLAB = 1, ONUMA__ENTRY_NODE = 2, ONUMA__ENTRY_CHUNK = 3, ONUMA__ENTRY_SORT = 3 };
 
 typedef struct onuma__map_leaf {
     _Atomic onuma__entry entries[(size_t)1 << ONUMA__MAP_LEAF_BITS];

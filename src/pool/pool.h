@@ -47,6 +47,7 @@ typedef struct onuma__engine_desc {
     size_t segment_bytes; /* ordinary segments; 0: the engine's choice */
     size_t max_segment;   /* a source's largest; 0: none */
     size_t cache_bytes;   /* most free small-block bytes one thread keeps */
+    size_t chunk_bytes;   /* of arenas' smaller chunks, a power of two up to 2 MiB; 0: the engine's choice */
     bool exact_peaks;     /* in_use and requested peaks exact: an atomic for every call */
     void *owner;          /* the pool object above; given back by onuma__engine_find */
 } onuma__engine_desc;

@@ -10,13 +10,13 @@ static uint64_t now_of(const onuma__gauge *gauge) {
 
 void onuma__count(onuma__engine *engine, int64_t bytes, int64_t requested, int64_t allocs, int64_t frees) {
     onuma__totals *totals = &engine->totals;
-    onuma__gauge_add(&totals->in_use, bytes);
+    if (bytes != 0) onuma__gauge_add(&totals->in_use, bytes);
     if (bytes > 0) {
         const uint64_t now = now_of(&totals->in_use);
         if ((int64_t)now > 0) onuma__peak_raise(&totals->in_use_lately, now);
     }
-    onuma__gauge_add(&totals->requested, requested);
-    onuma__gauge_add(&totals->blocks, allocs - frees);
+    if (requested != 0) onuma__gauge_add(&totals->requested, requested);
+    if (allocs != frees) onuma__gauge_add(&totals->blocks, allocs - frees);
     if (allocs != 0) atomic_fetch_add_explicit(&totals->allocs, (uint64_t)allocs, memory_order_relaxed);
     if (frees != 0) atomic_fetch_add_explicit(&totals->frees, (uint64_t)frees, memory_order_relaxed);
 }
@@ -68,6 +68,7 @@ static uncounted sum_heaps(onuma__engine *engine) {
         const int64_t kept = atomic_load_explicit(&heap->front.bytes, memory_order_relaxed);
         if (heap->tag != 0) sum.pending += kept;
         sum.bytes += atomic_load_explicit(&heap->bytes, memory_order_relaxed) - kept;
+        sum.bytes -= atomic_load_explicit(&heap->arena.free_bytes, memory_order_relaxed);
         sum.requested += atomic_load_explicit(&heap->requested, memory_order_relaxed);
         sum.allocs += atomic_load_explicit(&heap->allocs, memory_order_relaxed);
         sum.frees += atomic_load_explicit(&heap->frees, memory_order_relaxed);
@@ -95,7 +96,8 @@ void onuma__note_metadata(onuma__engine *engine) {
     set_gauge(&engine->metadata,
               sizeof *engine + atomic_load_explicit(&engine->heap_count, memory_order_relaxed) * sizeof(onuma__heap) +
                   engine->node_count * sizeof(onuma__node) + engine->slab_bytes + engine->segment_metadata +
-                  engine->tag_count * sizeof(onuma__tag_state) + (engine->tag_count + 1) * index);
+                  engine->tag_count * sizeof(onuma__tag_state) + (engine->tag_count + 1) * index +
+                  atomic_load_explicit(&engine->arena_bytes, memory_order_relaxed));
 }
 
 void onuma__note_cached(onuma__engine *engine) {

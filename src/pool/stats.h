@@ -9,8 +9,8 @@
  * when nobody is at work, and a peak is missed by at most 64 KiB for each
  * thread. With exact_peaks the share is zero and every call moves its bytes.
  *
- * Large blocks, reserved and pending bytes go to the totals at once. What a front keeps (front.h) is not taken off
- * them, so a peak of bytes in use may be too high by what fronts kept at that moment.
+ * Large blocks, reserved and pending bytes go to the totals at once. What a front keeps (front.h) and a chunk has free
+ * (arena.h) is not taken off them, so a peak of bytes in use may be too high by what there was of that at that moment.
  */
 #ifndef ONUMA_POOL_STATS_H
 #define ONUMA_POOL_STATS_H

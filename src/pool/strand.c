@@ -4,6 +4,8 @@
  * be lost by it, so the engine marks such a block where it is described anyway, and hands all of them back when the
  * layer above has memory again. To find them it goes through everything: that is slow, and as rare as running out.
  */
+#include "pool/arena.h"
+#include "pool/heap.h"
 #include "pool/large.h"
 #include "pool/node.h"
 #include "pool/slab.h"
@@ -28,6 +30,27 @@ static size_t take(onuma__node *node, onuma__block *out, size_t room) {
     return 1;
 }
 
+/* Blocks in chunks. What guards those comes before the engine's lock. */
+static size_t take_from_arenas(onuma__engine *engine, onuma__block *out, size_t room) {
+    size_t taken = 0;
+    onuma__os_lock_acquire(&engine->heaps_lock);
+    for (onuma__heap *heap = engine->heaps; heap != NULL && taken < room; heap = heap->next) {
+        onuma__arena *arena = &heap->arena;
+        onuma__os_lock_acquire(&arena->lock);
+        onuma__os_lock_acquire(&engine->lock);
+        const size_t before = taken;
+        for (unsigned i = 0; i < arena->count; i++)
+            for (onuma__node *node = onuma__chunk_next(arena->chunks[i], NULL); node != NULL && taken < room;
+                 node = onuma__chunk_next(arena->chunks[i], node))
+                taken += take(node, out + taken, room - taken);
+        engine->stranded -= taken - before;
+        onuma__os_lock_release(&engine->lock);
+        onuma__os_lock_release(&arena->lock);
+    }
+    onuma__os_lock_release(&engine->heaps_lock);
+    return taken;
+}
+
 size_t onuma__engine_take_stranded(onuma__engine *engine, onuma__block *out, size_t room) {
     size_t taken = 0;
     onuma__os_lock_acquire(&engine->lock);
@@ -37,5 +60,5 @@ size_t onuma__engine_take_stranded(onuma__engine *engine, onuma__block *out, siz
             taken += take(node, out + taken, room - taken);
     engine->stranded -= taken;
     onuma__os_lock_release(&engine->lock);
-    return taken;
+    return taken < room ? taken + take_from_arenas(engine, out + taken, room - taken) : taken;
 }

@@ -70,8 +70,9 @@ size_t onuma__engine_shrink(onuma__engine *engine, size_t keep_filled, size_t ke
 
 static bool take_cache(onuma__heap *heap) {
     onuma__slab_drain(heap);
-    const bool any = onuma__front_flush(heap, 0);
+    bool any = onuma__front_flush(heap, 0);
     (void)onuma__trays_flush(heap);
+    any |= onuma__arena_retire_empty(&heap->arena);
     return onuma__slab_retire_empty(heap) || any;
 }
 

@@ -29,6 +29,7 @@ bool model_open(model *m, const engine_calls *calls, onuma_source mode, unsigned
                                      .mode = mode,
                                      .alignment = 16,
                                      .cache_bytes = (size_t)1 << 20,
+                                     .chunk_bytes = seed % 4 == 0 ? (size_t)128 * 1024 : 0,
                                      .exact_peaks = seed % 2 != 0,
                                      .owner = m};
     if (onuma__engine_create(&desc, &m->engine) != ONUMA_OK) model_fail(m, "%s", onuma__thread_text());
