@@ -34,6 +34,7 @@ LEFT_OUT = {
     "policy_decay": NO_RANGE,
     "policy_pressure": NO_RANGE,
     "api_pool": NO_RANGE,
+    "api_decay": "it measures the process's memory, which is valgrind's too",
     "os_lock": "its litmus test spins, and valgrind runs one thread at a time",
     "pool_schedules": "it goes through every order of steps: many minutes",
     "api_fork": "a child has lost what the parent's other threads hold, which is right and looks like a leak",

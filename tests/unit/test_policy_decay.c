@@ -279,7 +279,8 @@ static void destroy_pool(void *user, void *ptr) {
 /* Steps ask queues how far they are, which may end an import, whose deleter may do anything. */
 static void a_deleter_may_end_the_pool_that_decays(void **state) {
     (void)state;
-    static _Alignas(65536) char memory[65536];
+    const size_t granule = onuma__os_abilities_get()->reserve_granule;
+    void *memory = onuma__os_map(granule, 0);
     fixture f;
     onuma_host_timeline line = {.submitted = 1, .completed = 0};
     onuma_import_desc desc = ONUMA_IMPORT_DESC_INIT;
@@ -289,7 +290,7 @@ static void a_deleter_may_end_the_pool_that_decays(void **state) {
     OK(onuma_queue_wrap(api_host(f.rt), ONUMA_API_HOST, (uint64_t)(uintptr_t)&line, NULL, &queue));
     desc.deleter = destroy_pool;
     desc.user = f.handle;
-    OK(onuma_import(api_host(f.rt), memory, sizeof memory, &desc, &import));
+    OK(onuma_import(api_host(f.rt), memory, granule, &desc, &import));
     OK(onuma_free(import, queue));
     line.completed = 1;
     pass(&f, 1);
@@ -298,6 +299,7 @@ static void a_deleter_may_end_the_pool_that_decays(void **state) {
     pass(&f, 1);
     OK(onuma_queue_release(queue));
     onuma_runtime_destroy(f.rt);
+    onuma__os_release(memory, granule);
 }
 
 /* -------------------------------------------------- without being asked to */
