@@ -14,9 +14,9 @@
 #   scripts/cross-libraries.sh windows cmake/mingw-w64.cmake cmocka cjson opencl-headers
 #   scripts/cross-libraries.sh --sources cmocka cjson zlib      only fetch and unpack
 #
-# Nothing is built that is already there and whose toolchain file has not changed. apt-get does the fetching, with lists
-# and folders of our own under build/deps/source: the machine's own are read and not touched, no right of root is needed, and
-# every file is checked against the archive's signature as always.
+# Nothing is built that is already there and whose recipe and toolchain file have not changed. apt-get does the fetching,
+# with lists and folders of our own under build/deps/source: the machine's own are read and not touched, no right of root is
+# needed, and every file is checked against the archive's signature as always.
 set -euo pipefail
 umask 022
 cd "$(dirname "$0")/.."
@@ -80,43 +80,17 @@ fetch() {
 }
 
 # -------------------------------------------------------------------- build
-# library | CMake's target | settings | the archive it makes, and its name in lib/ | headers, and their folder below include/
-recipe() {
-    case $1 in
-        cmocka) target=cmocka-static settings="-DWITH_STATIC_LIB=ON -DWITH_EXAMPLES=OFF"
-                archive=libcmocka-static.a headers=include/cmocka.h folder=. ;;
-        cjson)  target=cjson settings="-DBUILD_SHARED_LIBS=OFF -DENABLE_CJSON_TEST=OFF -DENABLE_CUSTOM_COMPILER_FLAGS=OFF"
-                archive=libcjson.a headers=cJSON.h folder=cjson ;;
-        zlib)   target=zlibstatic settings=
-                archive=libz*.a headers="zlib.h zconf.h" folder=. ;;
-        *)      die "no recipe for $1; there are: cmocka cjson zlib" ;;
-    esac
-}
-
+# Those libraries, all in one go.
 build() {
-    local library=$1 prefix=$deps/$name work=$deps/$name/build/$1 header found
-    local target settings archive headers folder
-    recipe "$library"
+    local work=$deps/$name/build/out
     rm -rf "$work"
-    mkdir -p "$work" "$prefix/lib" "$prefix/include/$folder"
-    cp -r "$sources/$library" "$work/source" # zlib's build writes among its sources
-    # Debian leaves its files for Windows out, and its CMakeLists.txt names this one for every compiler but MinGW's.
-    [ "$library" != zlib ] || { mkdir -p "$work/source/win32" && touch "$work/source/win32/zlib1.rc"; }
+    mkdir -p "$work"
     {
-        # shellcheck disable=SC2086 # a list of settings
-        cmake -G Ninja -S "$work/source" -B "$work/out" --no-warn-unused-cli -DCMAKE_TOOLCHAIN_FILE="$toolchain" \
-            -DCMAKE_BUILD_TYPE=Release -DCMAKE_POSITION_INDEPENDENT_CODE=ON -DCMAKE_POLICY_VERSION_MINIMUM=3.5 $settings &&
-            cmake --build "$work/out" --target "$target"
-    } >"$work/log" 2>&1 || { tail -30 "$work/log" >&2; die "$library does not build for $name; all it said is in $work/log"; }
-    found=$(find "$work/out" -name "$archive" | head -1)
-    [ -n "$found" ] || die "$library built no $archive"
-    case $library in zlib) cp "$found" "$prefix/lib/libz.a" ;; *) cp "$found" "$prefix/lib/lib$library.a" ;; esac
-    for header in $headers; do
-        found=$(find "$work/out" "$work/source" -path "*/$header" -print -quit)
-        cp "$found" "$prefix/include/$folder/"
-    done
-    rm -rf "$work/source" "$work/out"
-    say "built $library for $name"
+        cmake -G Ninja -S cmake/foreign -B "$work" -DCMAKE_TOOLCHAIN_FILE="$toolchain" -DCMAKE_BUILD_TYPE=Release \
+            -DSOURCES="$sources" -DPREFIX="$deps/$name" -DLIBRARIES="$(tr ' ' ';' <<<"$*")" && cmake --build "$work"
+    } >"$work.log" 2>&1 || { tail -30 "$work.log" >&2; die "$* do not build for $name; all that was said is in $work.log"; }
+    rm -rf "$work"
+    say "built for $name: $*"
 }
 
 # musl's loader, which is also its C library, for a processor that this machine has no package of it for.
@@ -156,15 +130,18 @@ fi
 [ $# -ge 3 ] || { sed -n '3,18s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 name=$1
 toolchain=$(realpath "$2")
+made=$(cat "$toolchain" cmake/toolchains/{cross,zig}.cmake "$0" cmake/foreign/CMakeLists.txt | sha256sum)
+built=()
 for library in "${@:3}"; do
-    stamp=$deps/$name/$library.stamp
-    made=$(cat "$toolchain" "$0" | sha256sum)
-    [ "$(cat "$stamp" 2>/dev/null)" = "$made" ] && continue
+    [ "$(cat "$deps/$name/$library.stamp" 2>/dev/null)" = "$made" ] && continue
     case $library in
         opencl-headers)     copy_headers CL/cl.h opencl-c-headers ;;
         level-zero-headers) [ "$(uname -m)" != x86_64 ] || copy_headers level_zero/ze_api.h libze-dev ;;
         musl-loader)        fetch musl; build_musl_loader ;;
-        *)                  fetch "$library"; build "$library" ;;
+        cmocka|cjson|zlib)  fetch "$library"; built+=("$library"); continue ;;
+        *)                  die "no recipe for $library" ;;
     esac
-    echo "$made" >"$stamp"
+    echo "$made" >"$deps/$name/$library.stamp"
 done
+[ ${#built[@]} = 0 ] || build "${built[@]}"
+for library in "${built[@]}"; do echo "$made" >"$deps/$name/$library.stamp"; done
