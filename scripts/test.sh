@@ -41,9 +41,11 @@ step_clang()   { build clang; }
 # Built, and run under Wine; what does not run there is listed, and the lists are held to what is so.
 step_windows() {
     local status=0
-    scripts/cross-libraries.sh windows cmake/mingw-w64.cmake cmocka cjson zlib opencl-headers level-zero-headers && build windows || return 1
+    scripts/wine.sh --make & # which mostly waits
+    scripts/cross-libraries.sh windows cmake/mingw-w64.cmake cmocka cjson zlib opencl-headers level-zero-headers && build windows || status=1
+    wait $! && [ $status = 0 ] || return 1
     scripts/wine.sh build/windows/opennuma.exe --version || return 1
-    run_tests windows || status=1
+    run_tests windows --parallel $((jobs + 1)) || status=1 # they wait for Wine's server
     cmake --preset debug --log-level=ERROR >/dev/null && cmake --build --preset debug --target onuma_cli &&
         scripts/check-statistics.sh build/debug/opennuma "scripts/wine.sh build/windows/opennuma.exe" || status=1
     scripts/wine.sh --stop
@@ -76,6 +78,13 @@ step_sanitized_stacks() {
 step_valgrind() { build debug && scripts/check-valgrind.py; }
 
 # Other systems. What their programs link is built first; their tests are those of the library, not of drivers.
+# Zig builds what a target lacks of its C library at the first link, on one processor.
+both() {
+    local status=0
+    "$1" "$2" &
+    "$1" "$3" || status=1
+    wait $! && [ $status = 0 ]
+}
 link_ported() { scripts/cross-libraries.sh "$1" "cmake/toolchains/$1.cmake" opencl-headers level-zero-headers "${@:2}"; }
 build_ported() { link_ported "$@" && build "$1"; }
 run_ported() { run_tests "$1" --label-regex 'unit|model|fault' --exclude-regex '^model_full_' "${@:2}"; }
@@ -106,7 +115,7 @@ step_musl_aarch64() {
 
 # The shared library for Python wheels, which has to run here too: tests of the release build, with it in place.
 step_glibc217() {
-    build_ported glibc217 && build_ported glibc217-aarch64 &&
+    both build_ported glibc217 glibc217-aarch64 &&
         scripts/check-glibc.sh build/glibc217/libopennuma.so build/glibc217-aarch64/libopennuma.so &&
         build/release/tests/unit/test_late_open "$root/build/glibc217/libopennuma.so" || return 1
     local test
@@ -115,7 +124,7 @@ step_glibc217() {
             "$(find build/release/tests/unit -name "test_$test" -type f)" || return 1
     done
 }
-step_macos() { build_ported macos-arm64 && build_ported macos-x86_64; }
+step_macos() { both build_ported macos-arm64 macos-x86_64; }
 step_statistics() {
     local qemu=scripts/qemu-aarch64.sh
     scripts/check-statistics.sh build/release/opennuma build/musl/opennuma \

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # scripts/wine.sh PROGRAM.exe [ARGUMENT...]: run a program of build/windows under Wine, as ctest does.
+# scripts/wine.sh --make: only make Wine's folder, if it is not there yet.
 # scripts/wine.sh --stop: end what Wine left running of its own.
 #
 # Wine's "C:" lies in build/wine and is made at the first call, which takes some 15 seconds. Nothing of the user's own
@@ -38,6 +39,7 @@ if [ ! -e "$WINEPREFIX/.made" ]; then
     fi
     exec 9>&-
 fi
+[ "${1:-}" != --make ] || exit 0
 # The first program brings Wine's services up, and they keep its output open for as long as they live: whoever reads that
 # to its end would wait for them. So it is one that nobody reads. The server does not start where one runs already.
 if "$server" -p30 </dev/null >/dev/null 2>&1; then
