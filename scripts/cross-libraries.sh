@@ -87,7 +87,8 @@ build() {
     mkdir -p "$work"
     {
         cmake -G Ninja -S cmake/foreign -B "$work" -DCMAKE_TOOLCHAIN_FILE="$toolchain" -DCMAKE_BUILD_TYPE=Release \
-            -DSOURCES="$sources" -DPREFIX="$deps/$name" -DLIBRARIES="$(tr ' ' ';' <<<"$*")" && cmake --build "$work"
+            -DONUMA_SOURCES="$sources" -DONUMA_PREFIX="$deps/$name" \
+            -DONUMA_LIBRARIES="$(tr ' ' ';' <<<"$*")" && cmake --build "$work"
     } >"$work.log" 2>&1 || { tail -30 "$work.log" >&2; die "$* do not build for $name; all that was said is in $work.log"; }
     rm -rf "$work"
     say "built for $name: $*"
