@@ -31,10 +31,11 @@ typedef struct onuma__cu_event_object {
     uint64_t at;
     bool captured;
 } event;
+typedef enum area_sort { RANGE, PLAIN, HOST, MANAGED, PINNED } area_sort;
 typedef struct area { /* addresses, memory of a segment, or registered memory */
     uintptr_t base;
     size_t size;
-    enum { RANGE, PLAIN, HOST, MANAGED, PINNED } sort;
+    area_sort sort;
     unsigned char *pages; /* RANGE: whether each is mapped */
     struct area *next;
 } area;
@@ -214,7 +215,7 @@ static area *find(uintptr_t base, size_t size) {
         if (base >= a->base && size <= a->size && base - a->base <= a->size - size) return a;
     return NULL;
 }
-static area *add(uintptr_t base, size_t size, int sort) {
+static area *add(uintptr_t base, size_t size, area_sort sort) {
     area *a = calloc(1, sizeof *a);
     a->base = base;
     a->size = size;
@@ -327,7 +328,7 @@ DRIVER(cuMemSetAccess, IN_CONTEXT, (uintptr_t base, size_t size, const onuma__cu
     if (find(base, size) == NULL || mprotect((void *)base, size, PROT_READ | PROT_WRITE) != 0) code = INVALID_VALUE;
 })
 
-static int allocate(uintptr_t *out, size_t size, int sort) {
+static int allocate(uintptr_t *out, size_t size, area_sort sort) {
     const int code = sort == PLAIN ? take(size) : SUCCESS;
     if (code != SUCCESS) return code;
     void *p = map_memory(size, PROT_READ | PROT_WRITE);
