@@ -143,9 +143,10 @@ static void print_text(const request *q, const trace *t, const demand *need, con
 
 /* ------------------------------------------------------------------ running */
 
-static int run_on_pool(const request *q, const trace *t, const demand *need, onuma_device *device, onuma_pool *pool) {
+static int run_on_pool(const request *q, const trace *t, const demand *need, const onuma_runtime *rt,
+                       onuma_device *device, onuma_pool *pool) {
     streams queues;
-    onuma_result r = streams_create(device, t, &queues);
+    onuma_result r = streams_create(rt, device, t, &queues);
     if (r != ONUMA_OK) return cli_library_error("cannot make a queue for each stream", r);
     replay_result result;
     series over_time = {.count = 0};
@@ -180,7 +181,7 @@ static int run_on_device(const request *q, const trace *t, const demand *need, c
     onuma_pool *pool;
     r = onuma_pool_create(device, &desc, &pool);
     if (r != ONUMA_OK) return cli_library_error(q->device, r);
-    int status = run_on_pool(q, t, need, device, pool);
+    int status = run_on_pool(q, t, need, rt, device, pool);
     r = onuma_pool_destroy(pool);
     if (r == ONUMA_OK) return status;
     return status == CLI_HELD ? cli_library_error("the pool is not empty at the end", r) : status;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-onuma_result streams_create(onuma_device *device, const trace *t, streams *out) {
+onuma_result streams_create(const onuma_runtime *rt, onuma_device *device, const trace *t, streams *out) {
     *out = (streams){.trace = t};
     onuma_device_info info = ONUMA_DEVICE_INFO_INIT;
     onuma_result r = onuma_device_get_info(device, &info);
@@ -12,7 +12,8 @@ onuma_result streams_create(onuma_device *device, const trace *t, streams *out) 
         r = streams_create_opencl(out, device, &info);
     else if (strcmp(info.backend, "cuda") == 0)
         r = streams_create_cuda(out, device, &info);
-    else
+    else if ((r = onuma_device_find(rt, "host", &device)) == ONUMA_OK)
+        /* Queues of the host may use any memory that the CPU reaches. */
         r = streams_create_host(out, device);
     if (r != ONUMA_OK) streams_destroy(out);
     return r;

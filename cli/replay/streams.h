@@ -49,7 +49,7 @@ struct streams {
  * The device must have been used (a pool be created), so that it has its native context. NOT_SUPPORTED, with a
  * line on standard error, where the driver's loader cannot be had; other failures are the library's.
  */
-onuma_result streams_create(onuma_device *device, const trace *t, streams *out);
+onuma_result streams_create(const onuma_runtime *rt, onuma_device *device, const trace *t, streams *out);
 
 /* Everything is done, every r reached. Then frees are no longer held back. */
 void streams_finish(streams *s);

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""info and replay on a real OpenCL driver. Which one, and how it shares memory, comes with the environment
+"""info and replay on a real driver. Which one, and how it shares memory, comes with the environment
 (tests/stack/CMakeLists.txt)."""
 import os
 import sys
 
 import harness
 
-DEVICE = "opencl:0"
+DEVICE = os.environ.get("OPENNUMA_TEST_DEVICE", "opencl:0")
 
 
 class DeviceTest(harness.CommandTest):

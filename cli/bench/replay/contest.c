@@ -31,7 +31,7 @@ static bool open_world(world *w, const trace *t, onuma_source source) {
     onuma_result r = onuma_runtime_create(&desc, &w->runtime);
     if (r == ONUMA_OK) r = onuma_device_find(w->runtime, "host", &device);
     if (r == ONUMA_OK) r = onuma_pool_create(device, &pool, &w->pool);
-    if (r == ONUMA_OK) r = streams_create(device, t, &w->queues);
+    if (r == ONUMA_OK) r = streams_create(w->runtime, device, t, &w->queues);
     if (r == ONUMA_OK) return true;
     cli_error("bench replay: %s: %s", onuma_result_name(r), onuma_last_error());
     close_world(w);
