@@ -38,6 +38,8 @@ OUTSIDE = {
     "tests/level_zero": True,
     "tests/layers": False,
     "tests/cli": False,
+    "tests/cuda": True,
+    "tests/gpu": False,
     "tests/package": False,
 }
 

@@ -15,7 +15,7 @@
 #define DECAY_ALONE 700000000u
 
 typedef struct request {
-    const char *path, *device, *source, *config, *svg;
+    const char *path, *device, *source, *kind, *config, *svg;
     bool simulate, verify, json, series, decay;
     double scale, limit; /* bytes; 0: none */
 } request;
@@ -32,19 +32,26 @@ typedef struct demand {
  */
 static const double fill_at_most = 0.85, fill_advised = 0.75;
 
+static onuma_kind kind_of(const request *q) {
+    return strcmp(q->kind, "device") == 0 ? ONUMA_KIND_DEVICE
+           : strcmp(q->kind, "host") == 0 ? ONUMA_KIND_HOST
+                                          : ONUMA_KIND_SHARED;
+}
+
 /* The smaller of two figures of which 0 means that it is not told. */
 static uint64_t smaller_told(uint64_t a, uint64_t b) {
     return a && (!b || a < b) ? a : b;
 }
 
 /* Bytes that a pool on the device could get; 0: nobody tells. */
-static uint64_t room_on(const onuma_runtime *rt, const onuma_device_info *info) {
+static uint64_t room_on(const onuma_runtime *rt, const onuma_device_info *info, onuma_kind kind) {
+    const bool own = info->type == ONUMA_DEVICE_DISCRETE && kind == ONUMA_KIND_DEVICE;
     uint64_t room = smaller_told(info->memory_free, info->memory_total);
     onuma_device *host;
     onuma_device_info system = ONUMA_DEVICE_INFO_INIT;
-    /* All but discrete GPUs live in the system's memory, whatever their drivers say is free. */
-    if (info->type == ONUMA_DEVICE_DISCRETE || onuma_device_find(rt, "host", &host) != ONUMA_OK ||
-        onuma_device_get_info(host, &system) != ONUMA_OK)
+    /* All but discrete GPUs live in the system's memory, whatever their drivers say is free. What these share lies there,
+     * too, where the driver does not move it about. */
+    if (own || onuma_device_find(rt, "host", &host) != ONUMA_OK || onuma_device_get_info(host, &system) != ONUMA_OK)
         return room;
     return smaller_told(room, system.memory_free);
 }
@@ -71,6 +78,7 @@ static cJSON *json_start(const request *q, const trace *t, const demand *need) {
     cli_json_text(object, "trace", q->path);
     cli_json_text(object, "device", q->device);
     cli_json_text(object, "source", q->source);
+    cli_json_text(object, "kind", q->kind);
     cli_json_number(object, "scale", q->scale);
     cli_json_integer(object, "ops", t->op_count);
     cli_json_integer(object, "peak_requested", need->peak);
@@ -122,7 +130,7 @@ static void print_count(const char *name, uint64_t count) {
 static void print_text(const request *q, const trace *t, const demand *need, const replay_result *result,
                        const series *over_time) {
     print_line("trace", q->path);
-    printf("%-16s%s, source %s%s\n", "device", q->device, q->source,
+    printf("%-16s%s, kind %s, source %s%s\n", "device", q->device, q->kind, q->source,
            q->simulate ? ", simulated"
            : q->verify ? ", every block verified"
                        : "");
@@ -168,11 +176,13 @@ static int run_on_device(const request *q, const trace *t, const demand *need, c
     onuma_device_info info = ONUMA_DEVICE_INFO_INIT;
     onuma_result r = onuma_device_get_info(device, &info);
     if (r != ONUMA_OK) return cli_library_error(q->device, r);
-    double scale = q->simulate ? 0 : advised_scale(q, need, room_on(rt, &info), info.max_block);
+    const onuma_kind kind = kind_of(q);
+    double scale = q->simulate ? 0 : advised_scale(q, need, room_on(rt, &info, kind), info.max_block);
     if (scale > 0) return report_too_large(q, t, need, scale);
 
     onuma_pool_desc desc = ONUMA_POOL_DESC_INIT;
     desc.name = "replay";
+    desc.kind = kind;
     desc.simulate = q->simulate;
     desc.limit_bytes = (size_t)q->limit;
     desc.source = strcmp(q->source, "range") == 0      ? ONUMA_SOURCE_RANGE
@@ -240,7 +250,7 @@ static const char summary[] =
     "At most 8388608 operations, 16777216 lines and 1 GiB of text are read.";
 
 int cli_replay_main(int argc, char **argv) {
-    request q = {.device = "host", .source = "auto", .scale = 1};
+    request q = {.device = "host", .source = "auto", .kind = "shared", .scale = 1};
     const cli_option options[] = {
         {.name = "device",
          .value = "ID",
@@ -251,6 +261,11 @@ int cli_replay_main(int argc, char **argv) {
          .help = "one range committed by page, or segments: range|segments|auto (auto)",
          .text = &q.source,
          .choices = "range|segments|auto"},
+        {.name = "kind",
+         .value = "NAME",
+         .help = "what memory: shared|host|device (shared)",
+         .text = &q.kind,
+         .choices = "shared|host|device"},
         {.name = "simulate",
          .help = "addresses with no memory behind them, so that any trace fits",
          .flag = &q.simulate},
@@ -277,6 +292,8 @@ int cli_replay_main(int argc, char **argv) {
         return cli_bad_request("--decay takes time, of which a replay with --simulate knows nothing; drop one of them");
     if (q.simulate && q.verify)
         return cli_bad_request("--verify needs memory, and --simulate has none behind its addresses; drop one of them");
+    if (q.verify && kind_of(&q) == ONUMA_KIND_DEVICE)
+        return cli_bad_request("--verify is the CPU's, which device memory may not be in reach of; use --kind shared");
     if (q.limit >= 0x1p63)
         return cli_bad_request("--limit %g is more bytes than there can be; give less than 2^63", q.limit);
     trace t;

@@ -67,7 +67,8 @@ onuma_result onuma__import(onuma__device *device, void *host, size_t size, const
     if (host == NULL || size == 0 || size > UINTPTR_MAX - (uintptr_t)host)
         return onuma__fail(ONUMA_ERROR_INVALID_ARGUMENT, "import: %zu bytes at %p are no memory of the program", size,
                            host);
-    onuma_result r = onuma__device_open(device);
+    onuma_result r = onuma__import_check(host, size);
+    if (r == ONUMA_OK) r = onuma__device_open(device);
     if (r != ONUMA_OK) return r;
     import *one = calloc(1, sizeof *one);
     if (one == NULL) return onuma__fail(ONUMA_ERROR_OUT_OF_MEMORY, "no memory for an import's record");

@@ -125,6 +125,25 @@ onuma__place onuma__directory_find(uintptr_t address) {
     return place;
 }
 
+static onuma_result refuse_import(const void *base, size_t size, const entry *other) {
+    return onuma__fail(ONUMA_ERROR_CONFLICT, "import of %zu bytes at %p: overlaps %s, %p to %p; %s", size, base,
+                       other->segment != NULL ? "memory that a pool holds"
+                       : other->import.held   ? "an import that is freed and still in use by a queue"
+                                              : "another import",
+                       (void *)other->base, (void *)other->last, // NOLINT: addresses
+                       other->segment != NULL ? "its blocks need no import, and what is free of it is the pool's"
+                                              : "free that first, or map the memory a second time");
+}
+
+onuma_result onuma__import_check(const void *base, size_t size) {
+    const uintptr_t address = (uintptr_t)base;
+    onuma__os_lock_acquire(&directory.lock);
+    const entry *clash = overlapping(rank(address), address, address + (size - 1));
+    const entry other = clash != NULL ? *clash : (entry){0};
+    onuma__os_lock_release(&directory.lock);
+    return clash != NULL ? refuse_import(base, size, &other) : ONUMA_OK;
+}
+
 onuma_result onuma__import_add(void *base, size_t size, const onuma__span *span, void *owner) {
     const uintptr_t address = (uintptr_t)base;
     if (base == NULL || size == 0 || size - 1 > UINTPTR_MAX - address)
@@ -136,15 +155,7 @@ onuma_result onuma__import_add(void *base, size_t size, const onuma__span *span,
     onuma__os_lock_acquire(&directory.lock);
     const onuma_result r = insert(&added, &other);
     onuma__os_lock_release(&directory.lock);
-    if (r == ONUMA_ERROR_CONFLICT)
-        return onuma__fail(r, "import of %zu bytes at %p: overlaps %s, %p to %p; %s", size, base,
-                           other.segment != NULL ? "memory that a pool holds"
-                           : other.import.held   ? "an import that is freed and still in use by a queue"
-                                                 : "another import",
-                           (void *)other.base, (void *)other.last, // NOLINT: addresses
-                           other.segment != NULL ? "its blocks need no import, and what is free of it is the pool's"
-                                                 : "free that first, or map the memory a second time");
-    return r;
+    return r == ONUMA_ERROR_CONFLICT ? refuse_import(base, size, &other) : r;
 }
 
 void onuma__import_remove(void *base) {

@@ -137,6 +137,8 @@ void onuma__engine_walk(onuma__engine *engine, bool (*fn)(void *user, const onum
 /* Memory that no engine manages, as a block: found by find, held by free. CONFLICT if it overlaps a live block or
  * import. `span` and `owner` are kept. */
 onuma_result onuma__import_add(void *base, size_t size, const onuma__span *span, void *owner);
+/* Whether that would be a CONFLICT now: to be asked before a driver is, which has its own words for such memory. */
+onuma_result onuma__import_check(const void *base, size_t size);
 void onuma__import_remove(void *base); /* live or held */
 
 /* --------------------------------------------------------- tags, room */

@@ -93,17 +93,22 @@ static void memory_ends(void **state) {
 
 static void imports_are_pinned(void **state) {
     fixture *f = *state;
-    static _Alignas(4096) char mine[3 * 4096];
+    static _Alignas(4096) char mine[3 * 4096], others[4096];
     void *block = NULL, *again = NULL;
     OK(onuma_import(f->device, mine, sizeof mine, NULL, &block));
     assert_int_equal(alive().registered, sizeof mine);
-    assert_int_equal(onuma_import(f->device, mine + 4096, 4096, NULL, &again), ONUMA_ERROR_BUSY);
+    FAILS(CONFLICT, "another import", onuma_import(f->device, mine + 4096, 4096, NULL, &again));
     onuma_view view = ONUMA_VIEW_INIT;
     OK(onuma_view_get(mine + 5, f->device, ONUMA_API_CUDA, &view));
     assert_int_equal(view.pointer, (uintptr_t)mine + 5);
     assert_int_equal(view.via, ONUMA_VIA_POINTER);
     OK(onuma_free(block, NULL));
     assert_int_equal(alive().registered, 0);
+    /* What somebody else has pinned already. */
+    driver()->refuse(2, 712, false);
+    FAILS(CONFLICT, "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED (712)",
+          onuma_import(f->device, others, sizeof others, NULL, &again));
+    driver()->refuse(0, 0, false);
 }
 
 /* ------------------------------------------------------------------- streams */

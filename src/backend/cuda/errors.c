@@ -44,7 +44,7 @@ static const struct {
     {702, "LAUNCH_TIMEOUT", SPOILT},
     {709, "CONTEXT_IS_DESTROYED", GONE},
     {710, "ASSERT", SPOILT},
-    {712, "HOST_MEMORY_ALREADY_REGISTERED", ONUMA_ERROR_BUSY,
+    {712, "HOST_MEMORY_ALREADY_REGISTERED", ONUMA_ERROR_CONFLICT,
      "the memory, or part of it, is pinned already: import it once, and as a whole"},
     {714, "HARDWARE_STACK_ERROR", SPOILT},
     {715, "ILLEGAL_INSTRUCTION", SPOILT},

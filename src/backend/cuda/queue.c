@@ -59,7 +59,7 @@ static onuma_result check_stream(onuma_backend_device *device, uint64_t native) 
 
 onuma_result onuma__cu_queue_open(onuma_backend_device *device, uint64_t native, onuma_queue_order *order,
                                   onuma_backend_queue **out) {
-    const onuma__cu_stream stream = (onuma__cu_stream)(uintptr_t)native;
+    onuma__cu_stream stream = (onuma__cu_stream)(uintptr_t)native;
     const bool per_thread = stream == ONUMA__CU_STREAM_PER_THREAD;
     if (native > (uintptr_t)ONUMA__CU_STREAM_PER_THREAD) {
         const onuma_result r = check_stream(device, native);
@@ -209,7 +209,7 @@ void onuma__cu_marker_destroy(onuma_backend_marker *marker) {
 onuma_result onuma__cu_queue_wait_marker(onuma_backend_queue *queue, onuma_backend_marker *marker) {
     onuma_backend_device *device = queue->device;
     const bool recorded = atomic_load_explicit(&marker->state, memory_order_acquire) == RECORDED;
-    const onuma__cu_event event = recorded ? marker->event : marker->captured;
+    onuma__cu_event event = recorded ? marker->event : marker->captured;
     if (event == NULL)
         return device->host->fail(ONUMA_ERROR_BUSY, "a stream of \"%s\" cannot wait for one that captures a graph",
                                   device->facts.info.name);
