@@ -277,7 +277,7 @@ int cli_replay_main(int argc, char **argv) {
          .flag = &q.series},
         {.name = "svg", .value = "FILE", .help = "the same as a picture in a file", .text = &q.svg},
         {.name = "decay",
-         .help = "leave the pool alone at the end, to see what decays (sets " DECAY_SETTINGS ")",
+         .help = "leave the pool alone at the end, to see what decays (" DECAY_SETTINGS ")",
          .flag = &q.decay},
         {.name = "config",
          .value = "K:V,...",
