@@ -149,6 +149,11 @@ static size_t bound(const onuma__engine *engine, size_t more) {
     return most > tolerated ? most : tolerated;
 }
 
+bool onuma__grow_has_room(const onuma__engine *engine, size_t size) {
+    return !engine->range ||
+           atomic_load_explicit(&engine->reserved.now, memory_order_relaxed) + size <= bound(engine, size);
+}
+
 bool onuma__engine_would_swell(onuma__engine *engine, size_t size) {
     const size_t most = bound(engine, size);
     const size_t pending = (size_t)atomic_load_explicit(&engine->pending.now, memory_order_relaxed);

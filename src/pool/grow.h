@@ -11,4 +11,7 @@
  */
 onuma_result onuma__grow_node(onuma__engine *engine, size_t size, size_t align, onuma__tag tag, onuma__node **out);
 
+/* Whether so much more can be had without that other pages go back for it. */
+bool onuma__grow_has_room(const onuma__engine *engine, size_t size);
+
 #endif

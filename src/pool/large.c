@@ -102,7 +102,8 @@ onuma_result onuma__large_grow(onuma__engine *engine, size_t size, size_t align,
     const size_t bytes = onuma__large_bytes(engine, size), chunk = heap != NULL ? onuma__arena_wants(heap, bytes) : 0;
     onuma__node *node;
     if (chunk != 0) {
-        if (onuma__grow_node(engine, chunk, align, tag, &node) == ONUMA_OK &&
+        /* Pages that would go back for it would soon be missed, and touched anew. */
+        if (onuma__grow_has_room(engine, chunk) && onuma__grow_node(engine, chunk, align, tag, &node) == ONUMA_OK &&
             onuma__arena_add(heap, node) == ONUMA_OK && (*out = onuma__arena_alloc(heap, bytes, size)) != NULL)
             return ONUMA_OK;
         onuma__arena_refused(heap);
