@@ -95,6 +95,8 @@ onuma__join onuma__marker_join(onuma__queue_object *queue, onuma__marker **out);
 onuma_result onuma__marker_record(onuma__marker *marker);
 /* The same for one that is not the queue's open one, and never will be. */
 onuma_result onuma__marker_record_apart(onuma__marker *marker);
+/* The same for one that nobody else has seen. */
+onuma_result onuma__marker_record_new(onuma__marker *marker);
 /* A marker that passes with a native event. No lock may be held. */
 onuma_result onuma__marker_wrap(onuma__queue_object *queue, const onuma_native_event *event, onuma__marker **out);
 /* Ask the driver, recording first if need be; at most once in one pass (0: ask always). Returns the state. No lock may be held. */
@@ -141,8 +143,8 @@ struct onuma__queue_object {
     void (*wait_native)(void *user);
     void *user;
     _Atomic uint32_t references; /* the registry's, markers', uses', notes' */
-    _Atomic bool finished; /* released, and all its work has passed. Release and acquire: of what the work wrote */
-    _Atomic bool strands;  /* never cleared: stranded frees may wait for it. Relaxed: the engine's lock comes between */
+    _Atomic bool finished;       /* released, and all its work has passed; sequentially consistent, with `inside` */
+    _Atomic bool strands; /* never cleared: stranded frees may wait for it. Relaxed: the engine's lock comes between */
 
     /* The registry's lock: */
     uint32_t users; /* wraps not yet released */

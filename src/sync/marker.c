@@ -23,14 +23,13 @@
  * run), so it never counts as passed.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "sync/internal.h"
 
 onuma__marker *onuma__marker_create(onuma__queue_object *queue) {
     onuma__marker *marker = atomic_exchange_explicit(&queue->spare_marker, NULL, memory_order_acquire);
     if (marker)
-        memset(marker, 0, sizeof *marker);
+        *marker = (onuma__marker){0};
     else
         marker = calloc(1, sizeof *marker);
     if (!marker) return NULL;
@@ -156,6 +155,11 @@ onuma_result onuma__marker_record_apart(onuma__marker *marker) {
     return record_into(marker, 0, ONUMA__MARKER_PENDING);
 }
 
+onuma_result onuma__marker_record_new(onuma__marker *marker) {
+    atomic_store_explicit(&marker->state, ONUMA__MARKER_RECORDING, memory_order_relaxed);
+    return record_into(marker, 0, ONUMA__MARKER_PENDING);
+}
+
 onuma_result onuma__marker_record(onuma__marker *marker) {
     onuma__queue_object *queue = marker->queue;
     if (!claim(marker, ONUMA__MARKER_PENDING)) return judge_claimed(marker);
@@ -227,8 +231,8 @@ static void ask(onuma__marker *marker) {
  * away what an answer would come from, as the timeline of a host queue.
  */
 static bool pass_finished(onuma__marker *marker) {
-    /* Acquire: the caller sees what the queue's work wrote. */
-    if (marker->foreign || !atomic_load_explicit(&marker->queue->finished, memory_order_acquire)) return false;
+    /* Sequentially consistent, and so acquire: the caller sees what the queue's work wrote. See onuma__queue_release. */
+    if (marker->foreign || !atomic_load(&marker->queue->finished)) return false;
     uint32_t from = ONUMA__MARKER_PENDING;
     if (!atomic_compare_exchange_strong_explicit(&marker->state, &from, ONUMA__MARKER_PASSED, memory_order_acq_rel,
                                                  memory_order_relaxed))
@@ -242,6 +246,11 @@ uint32_t onuma__marker_poll(onuma__marker *marker, uint64_t pass) {
     if (pass_finished(marker)) return ONUMA__MARKER_PASSED;
     if (pass != 0 && atomic_exchange_explicit(&marker->polled_in, pass, memory_order_relaxed) == pass) return state;
     if (!onuma__queue_begin(marker->queue)) return ONUMA__MARKER_LOST;
+    /* Once more: who finished the queue since waits for those that are inside, and nobody else. */
+    if (pass_finished(marker)) {
+        onuma__queue_end(marker->queue);
+        return ONUMA__MARKER_PASSED;
+    }
     if (state == ONUMA__MARKER_PENDING) (void)onuma__marker_record(marker);
     if (onuma__marker_state(marker) == ONUMA__MARKER_RECORDED) ask(marker);
     onuma__queue_end(marker->queue);

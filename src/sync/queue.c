@@ -304,6 +304,14 @@ static void finish_work(onuma__queue_object *queue) {
     onuma__dead_bury(&dead);
 }
 
+/* Bounded, since a lost device's driver may never come back. */
+static void await_leaving(onuma__queue_object *queue) {
+    onuma__backoff backoff;
+    onuma__backoff_start(&backoff, LEAVING_PATIENCE);
+    while (atomic_load(&queue->inside) != 0 && onuma__backoff_pause(&backoff))
+        continue;
+}
+
 onuma_result onuma__queue_release(onuma__queue *shared, bool *last) {
     onuma__queue_object *queue = onuma__queue_of(shared);
     onuma__device *device = shared->device;
@@ -322,10 +330,14 @@ onuma_result onuma__queue_release(onuma__queue *shared, bool *last) {
         onuma__dead dead = {0};
         finish_work(queue);
         atomic_fetch_add_explicit(&draining, 1, memory_order_relaxed);
+        onuma__sync_tidy();
+        /* Whoever asks about it now finds it finished or is inside: after that the program may take away what it is. */
+        if (atomic_load(&queue->finished)) await_leaving(queue);
         onuma__queue_drop(queue, &dead);
         onuma__dead_bury(&dead);
+    } else {
+        onuma__sync_tidy();
     }
-    onuma__sync_tidy();
     return ONUMA_OK;
 }
 
@@ -338,8 +350,8 @@ static bool drained(onuma__queue_object *queue, uint32_t *state) {
     if (released && queue->last) last = onuma__marker_retain(queue->last);
     onuma__os_lock_release(&queue->lock);
     *state = last ? onuma__marker_poll(last, 0) : released ? ONUMA__MARKER_PASSED : ONUMA__MARKER_PENDING;
-    /* Release: whoever goes by it sees what the work wrote, as this thread does. */
-    if (*state == ONUMA__MARKER_PASSED) atomic_store_explicit(&queue->finished, true, memory_order_release);
+    /* Whoever goes by it sees what the work wrote, as this thread does. */
+    if (*state == ONUMA__MARKER_PASSED) atomic_store(&queue->finished, true);
     onuma__marker_release(last, &dead);
     onuma__dead_bury(&dead);
     return *state == ONUMA__MARKER_PASSED || *state == ONUMA__MARKER_LOST;
@@ -417,14 +429,6 @@ static onuma__queue_object *next_of_device(const onuma__device *device) {
     if (queue) queue->users = 1; /* whatever the user forgot */
     onuma__os_lock_release(&registry.lock);
     return queue;
-}
-
-/* Bounded, since a lost device's driver may never come back. */
-static void await_leaving(onuma__queue_object *queue) {
-    onuma__backoff backoff;
-    onuma__backoff_start(&backoff, LEAVING_PATIENCE);
-    while (atomic_load(&queue->inside) != 0 && onuma__backoff_pause(&backoff))
-        continue;
 }
 
 /* The device will be closed: what still refers to a queue of it must not ask the driver again. */

@@ -249,12 +249,14 @@ static onuma__batch *join_batch(onuma__queue_object *queue, onuma__batch **fresh
     onuma__os_lock_acquire(&queue->lock);
     if (!queue->released) {
         if (!queue->batches) {
-            queue->batches = *fresh;
+            queue->batches = batch = *fresh;
             *fresh = NULL;
+            atomic_store_explicit(&batch->references, 2, memory_order_relaxed); /* nobody else has it yet */
+        } else {
+            batch = queue->batches;
+            atomic_fetch_add_explicit(&batch->references, 1, memory_order_relaxed);
         }
-        batch = queue->batches;
         *number = queue->batch_count + 1;
-        atomic_fetch_add_explicit(&batch->references, 1, memory_order_relaxed);
     }
     onuma__os_lock_release(&queue->lock);
     return batch;
@@ -315,10 +317,25 @@ static bool may_use(const onuma__record *record, const onuma__queue_object *queu
            !(held && onuma__access_conflicts(held, mode));
 }
 
+/*
+ * A batch for the use's next turn: its own of the last one, if that has come to be nobody else's, else another; and the
+ * marker that sealed its own, which then has to be given back. NULL when memory is out.
+ */
+static onuma__batch *batch_again(onuma__use *use, onuma__marker **seal) {
+    onuma__batch *batch = use->batch;
+    *seal = NULL;
+    /* Acquire: as the last to let go of it would. */
+    if (!batch || atomic_load_explicit(&batch->references, memory_order_acquire) != 1)
+        return onuma__batch_create(use->queue);
+    *seal = atomic_load_explicit(&batch->marker, memory_order_relaxed);
+    batch->next = NULL;
+    atomic_store_explicit(&batch->marker, NULL, memory_order_relaxed);
+    return batch;
+}
+
 static void renew_use(onuma__record *record, onuma__use *use, onuma__batch *batch, onuma_access mode, uint64_t number,
                       onuma__dead *dead) {
     onuma__marker_release(use->implied, dead);
-    onuma__batch_release(use->batch, dead);
     use->implied = NULL;
     use->batch = batch;
     use->mode = mode;
@@ -334,12 +351,18 @@ static bool use_at_once(onuma__queue_object *queue, void *ptr, onuma_access mode
     onuma__record *record = onuma__record_find(shard, ptr);
     onuma__use *use = record && may_use(record, queue, mode) ? find_outlasted(record, queue, mode) : NULL;
     uint64_t number;
-    onuma__batch *batch = NULL, *fresh = NULL;
-    if (use) {
-        fresh = onuma__batch_create(queue);
-        batch = fresh ? join_batch(queue, &fresh, &number) : NULL;
+    onuma__marker *seal = NULL;
+    onuma__batch *batch = NULL, *fresh = use ? batch_again(use, &seal) : NULL;
+    const bool same = fresh && fresh == use->batch;
+    if (fresh) batch = join_batch(queue, &fresh, &number);
+    if (batch) {
+        if (!same) onuma__batch_release(use->batch, dead);
+        renew_use(record, use, batch, mode, number, dead);
+        onuma__marker_release(seal, dead);
+    } else if (same) { /* the queue is released: all is as it was */
+        atomic_store_explicit(&use->batch->marker, seal, memory_order_relaxed);
+        fresh = NULL;
     }
-    if (batch) renew_use(record, use, batch, mode, number, dead);
     onuma__shard_unlock(shard);
     onuma__batch_release(fresh, dead);
     return batch != NULL;
@@ -457,9 +480,10 @@ static onuma_result mark(onuma__queue_object *queue, const onuma_native_event *d
                          onuma__marker **out) {
     *out = open;
     if (done && ONUMA__RULE(EVENT)) return onuma__marker_wrap(queue, done, out);
-    if (!*out) *out = onuma__marker_create(queue);
-    if (!*out) return onuma__fail(ONUMA_ERROR_OUT_OF_MEMORY, "no memory for a marker");
-    return onuma__marker_record_apart(*out);
+    if (open) return onuma__marker_record_apart(open);
+    *out = onuma__marker_create(queue);
+    if (*out) return onuma__marker_record_new(*out);
+    return onuma__fail(ONUMA_ERROR_OUT_OF_MEMORY, "no memory for a marker");
 }
 
 /* Batches that could not be sealed are open as before, with what was opened meanwhile. NULL; or, since the queue was
@@ -481,14 +505,18 @@ static onuma__marker *reopen(onuma__queue_object *queue, onuma__batch **batches)
     return last;
 }
 
+/* Takes the caller's reference to the marker. */
 static void seal(onuma__batch *batches, onuma__marker *marker, onuma__dead *dead) {
     while (batches) {
         onuma__batch *batch = batches;
         batches = batch->next;
+        onuma__marker *its = marker && batches ? onuma__marker_retain(marker) : marker; /* the last has the caller's */
         /* Without a marker it stays open for good, which is safe: no memory to mark a queue that has gone meanwhile. */
-        if (marker) atomic_store_explicit(&batch->marker, onuma__marker_retain(marker), memory_order_release);
+        if (its) atomic_store_explicit(&batch->marker, its, memory_order_release);
+        if (!batches) marker = NULL;
         onuma__batch_release(batch, dead);
     }
+    onuma__marker_release(marker, dead);
 }
 
 onuma_result onuma__sync_submitted(onuma__queue *shared, const onuma_native_event *done) {
@@ -515,7 +543,6 @@ onuma_result onuma__sync_submitted(onuma__queue *shared, const onuma_native_even
         marker = reopen(queue, &taken);
     }
     seal(taken, marker, &dead);
-    onuma__marker_release(marker, &dead);
     onuma__dead_bury(&dead);
     onuma__sync_tidy();
     return r;

@@ -37,6 +37,9 @@ static onuma_result fake_wrap(onuma_backend_queue *queue, const onuma_native_eve
 }
 static onuma_result fake_poll(onuma_backend_marker *marker, bool *passed) {
     COUNT(polls);
+    if (atomic_load(&fake.poll_gate) && !atomic_exchange(&fake.poll_waits, true))
+        while (atomic_load(&fake.poll_gate))
+            onuma__os_yield();
     onuma_result r = atomic_load(&fake.poll);
     if (r != ONUMA_OK) return onuma__fail(r, "fake");
     return onuma__backend_host.marker_poll(marker, passed);

@@ -14,6 +14,8 @@
 typedef struct fake_driver {
     /* What to answer; OK: the host backend's answer. */
     _Atomic onuma_result record, poll, map, unmap, view;
+    _Atomic bool poll_gate; /* closed: the next poll, and it alone, takes until it opens */
+    _Atomic bool poll_waits;
     _Atomic bool view_gate; /* closed: making a view takes until it opens */
     _Atomic uint32_t view_waiters;
     _Atomic uint32_t records, polls, live_markers, opens, closes, waits, views_made, views_released, views_retained;
