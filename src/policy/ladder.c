@@ -129,7 +129,10 @@ static onuma_result make_room(const request *q, uint64_t deadline) {
     onuma_result possible = check_possible(q);
     if (possible != ONUMA_OK) return possible;
     (void)onuma__engine_take_caches(q->pool->owner.engine);
+    onuma__visit visit;
+    onuma__pools_begin(&visit, q->pool);
     onuma_result r = try_with_trim(q);
+    onuma__pools_end(&visit);
     if (is_short(r) && onuma__pools_trim_others(q->pool) != 0) r = serve_or_grow(q);
     const onuma_result behind = is_short(r) ? go_behind(q) : ONUMA__MISS;
     return behind != ONUMA__MISS ? behind : wait_for_queues(q, deadline, r);

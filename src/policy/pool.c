@@ -272,7 +272,11 @@ uint64_t onuma__pool_device_free(onuma__pool *pool) {
 
 size_t onuma__pool_trim(onuma__pool *pool, size_t keep) {
     settle_frees(pool, TRIM_PATIENCE);
-    return onuma__engine_trim(pool->owner.engine, keep);
+    onuma__visit visit;
+    onuma__pools_begin(&visit, pool);
+    const size_t given = onuma__engine_trim(pool->owner.engine, keep);
+    onuma__pools_end(&visit);
+    return given;
 }
 
 void onuma__pool_set_limit(onuma__pool *pool, size_t limit) {

@@ -13,6 +13,7 @@
 #include <stddef.h>
 
 #define WAIT_NS 20000
+#define PATIENCE UINT64_C(50000000) /* ns: of a step of decay, which is over sooner */
 
 /* These under the policy lock. */
 static onuma__pool *first, *last; /* by serial */
@@ -95,6 +96,28 @@ bool onuma__pools_visit(void (*fn)(onuma__visit *visit, void *user), void *user)
         if (!visit.gone) pool->visit = NULL;
         onuma__policy_unlock();
     }
+}
+
+void onuma__pools_begin(onuma__visit *visit, onuma__pool *pool) {
+    *visit = (onuma__visit){.thread = onuma__os_thread_get()->number};
+    const uint64_t deadline = onuma__os_now() + PATIENCE;
+    onuma__policy_lock();
+    while (pool->visit != NULL && pool->visit->thread != visit->thread && onuma__os_now() < deadline) {
+        onuma__policy_unlock();
+        onuma__os_sleep(WAIT_NS);
+        onuma__policy_lock();
+    }
+    if (pool->visit == NULL && visit->thread != 0) {
+        visit->pool = pool;
+        pool->visit = visit;
+    }
+    onuma__policy_unlock();
+}
+
+void onuma__pools_end(onuma__visit *visit) {
+    onuma__policy_lock();
+    if (visit->pool != NULL && !visit->gone) visit->pool->visit = NULL;
+    onuma__policy_unlock();
 }
 
 /* ------------------------------------------------- what pools do for others */

@@ -29,6 +29,12 @@ typedef struct onuma__visit {
 
 /* Call fn for each pool that has no visitor and may be used in this process, with no lock held. false: some had one. */
 bool onuma__pools_visit(void (*fn)(onuma__visit *visit, void *user), void *user);
+/*
+ * Visit one's own pool: what others have in hand of it for a moment, a trim would miss. Waits a little for a visitor,
+ * who may be in a function of the user's, and then goes on beside him (visit->pool is NULL).
+ */
+void onuma__pools_begin(onuma__visit *visit, onuma__pool *pool);
+void onuma__pools_end(onuma__visit *visit);
 /* Around fork(), in the child, under the policy lock: the visitors that it does not have are gone. */
 void onuma__pools_in_child(void);
 

@@ -358,6 +358,36 @@ static void the_thread_comes_and_goes_with_its_pools(void **state) {
     }
 }
 
+static void *go_round_until(void *over) {
+    while (!*(_Atomic bool *)over)
+        (void)onuma__decay_round(onuma__os_now());
+    return NULL;
+}
+
+/* Whatever another thread, for which a step is always due, has in hand at that moment. */
+static void a_trim_leaves_nothing_beside_decay(void **state) {
+    (void)state;
+    for (onuma_source source = ONUMA_SOURCE_RANGE; source <= ONUMA_SOURCE_SEGMENTS; source++) {
+        fixture f;
+        void *blocks[8];
+        pthread_t thread;
+        _Atomic bool over = false;
+        open_fixture(&f, "decay.half_life:16ns,decay.floor:0", source);
+        assert_int_equal(pthread_create(&thread, NULL, go_round_until, &over), 0);
+        for (int i = 0; i < 1000; i++) {
+            for (size_t n = 0; n < 8; n++)
+                OK(onuma_alloc(f.handle, (n + 1) * 300000, 0, NULL, &blocks[n]));
+            for (size_t n = 0; n < 8; n++)
+                OK(onuma_free(blocks[n], NULL));
+            OK(onuma_pool_trim(f.handle, 0, NULL));
+            assert_int_equal(reserved(&f), 0);
+        }
+        over = true;
+        pthread_join(thread, NULL);
+        close_fixture(&f);
+    }
+}
+
 #if !defined(_WIN32) && !ONUMA__THREAD_SANITIZER /* which lets no child of a program with threads start any */
 #define WITH_FORK
 /* A child has no thread until its calls come to upkeep, whatever its parent's was doing; and goes on without its parent's. */
@@ -406,6 +436,7 @@ int main(void) {
         cmocka_unit_test(calls_of_the_program_are_enough),
         cmocka_unit_test(the_thread_is_enough),
         cmocka_unit_test(the_thread_comes_and_goes_with_its_pools),
+        cmocka_unit_test(a_trim_leaves_nothing_beside_decay),
 #if defined(WITH_FORK)
         cmocka_unit_test(a_child_gets_a_thread_of_its_own),
 #endif
