@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Signals: events of our own, and for command queues a short command list each that sets one. They come from pools of
- * our own, made when none is left, and are used again and again, for making one costs as much as many submissions.
+ * our own, made when none is left, and are used again and again.
  *
  * An event is reset before it is used again, so the device must be done with it in every respect: the work that sets
  * it, and work of other queues that waits for it. So a signal is counted. The marker holds a reference, and so does
  * each signal whose work awaits it. With the last reference it goes to `pending`; whoever takes a signal looks at a
- * few of those, and what is set by then is free. Fences would do the same, but die with their queue, which is the
- * program's.
+ * few of those, and what is set by then is free. Its list is reset too, which the device leaves a moment after the
+ * list's last command has set the event: so those that are free are taken in turn, and the one just set comes last.
+ * Fences would do the same, but die with their queue, which is the program's.
  *
  * What is still pending when the device closes may be set at any time, so then all stay, with their context.
  */
