@@ -51,7 +51,7 @@ void series_draw(const series *s) {
         char line[COLUMNS + 1];
         for (size_t column = 0; column < COLUMNS; column++) {
             const series_point point = column_of(s, column);
-            line[column] = mark(&point, (double)top * row / ROWS);
+            line[column] = mark(&point, (double)top * row / (double)ROWS);
         }
         line[COLUMNS] = '\0';
         printf("%11s|%s|\n", "", line);
@@ -82,7 +82,7 @@ static void write_area(FILE *file, const series *s, bool live, const char *color
     for (size_t i = 0; i < s->count; i++) {
         const double x = last > 0 ? (double)s->points[i].operation / last : 0;
         const double y = (double)(live ? s->points[i].live : s->points[i].reserved) / top;
-        fprintf(file, "L%.1f %.1f", LEFT + x * wide, HEIGHT - BOTTOM - y * high);
+        fprintf(file, "L%.1f %.1f", (double)LEFT + x * wide, (double)(HEIGHT - BOTTOM) - y * high);
     }
     fprintf(file, "L%d %dZ\"/>\n", WIDTH - RIGHT, HEIGHT - BOTTOM);
 }
