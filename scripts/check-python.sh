@@ -37,7 +37,19 @@ OCL_ICD_VENDORS=/etc/OpenCL/vendors/rusticl.icd RUSTICL_ENABLE=llvmpipe run_test
 echo "python: kernels on Intel's runtime"
 OCL_ICD_VENDORS=$stacks/intel/intel.icd run_tests $kernels
 
-echo "python: the wheel in an empty environment"
+# The wheel as it would be given away: for glibc 2.17 and everything later.
+echo "python: the wheel for all systems, in an empty environment"
+scripts/cross-libraries.sh glibc217 cmake/toolchains/glibc217.cmake zlib cjson opencl-headers
+# Debian's Python.h includes a header by the name of the machine, from a folder that must stay hidden from the cross compiler.
+headers=$root/build/python-headers machine=$("$python" -c 'import sysconfig; print(sysconfig.get_config_var("MULTIARCH"))')
+mkdir -p "$headers/$machine"
+ln -sfn "/usr/include/$machine/python3.11" "$headers/$machine/python3.11"
+"${pip[@]}" wheel --no-deps --no-build-isolation --no-index --config-settings build-dir=build/wheel217 \
+    --config-settings cmake.define.CMAKE_TOOLCHAIN_FILE="$root/cmake/toolchains/glibc217.cmake" \
+    --config-settings cmake.define.CMAKE_C_FLAGS="-isystem $headers" -w "$work/unnamed" .
+PATH=$tools/bin:$PATH auditwheel repair --plat manylinux_2_17_x86_64 -w "$work/named" "$work"/unnamed/opennuma-*.whl >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+wheel=$(echo "$work"/named/opennuma-*.whl)
+echo "python: built $(basename "$wheel")"
 "$python" -m venv "$work/empty"
 "$work/empty/bin/python" -m pip --quiet --disable-pip-version-check install "$(sed -n 's/^\(numpy==[^ ]*\).*/\1/p' scripts/python-packages.txt)" "$wheel"
 (
