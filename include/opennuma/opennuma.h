@@ -631,7 +631,8 @@ ONUMA_API onuma_result onuma_use(onuma_queue *q, void *ptr, onuma_access mode);
 ONUMA_API onuma_result onuma_use_many(onuma_queue *q, size_t n, void *const *ptrs, const onuma_access *modes);
 
 /** The announced work is submitted. `done` is its event (retained until passed, but for CUDA's, which nobody can retain:
- * keep those until then); NULL: the library marks the queue. */
+ * keep those until then); NULL: the library marks the queue. An event is of work that was submitted after all the uses that it
+ * seals had been announced. */
 ONUMA_API onuma_result onuma_submitted(onuma_queue *q, const onuma_native_event *done);
 
 /**

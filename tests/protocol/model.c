@@ -59,7 +59,7 @@ static bool each_use(model *m, use_visitor *fn, void *argument) {
 
 typedef struct sealing {
     uint8_t queue;
-    uint32_t position, last;
+    uint32_t position, last, opened;
     size_t count;
 } sealing;
 
@@ -69,6 +69,7 @@ static bool look_at_unsealed(model *m, model_use *u, void *argument) {
     if (u->queue != s->queue || u->sealed != OPEN) return true;
     s->count++;
     if (u->last > s->last) s->last = u->last;
+    if (u->opened > s->opened) s->opened = u->opened;
     return true;
 }
 
@@ -151,7 +152,7 @@ bool model_allows(const model *m, step s) {
     case STEP_SEAL:
         return unsealed(m, s.queue).count != 0 && !has_announced(m, s.queue, NONE);
     case STEP_SEAL_EVENT:
-        return unsealed(m, s.queue).last != 0 && !has_announced(m, s.queue, NONE);
+        return unsealed(m, s.queue).last > unsealed(m, s.queue).opened && !has_announced(m, s.queue, NONE);
     case STEP_ACQUIRE:
         return b->live && !b->ran && b->holds[s.mode] == 0;
     case STEP_RELEASE:
@@ -340,6 +341,7 @@ static const char *take_use(model *m, step s, answer seen) {
         *u = (model_use){.queue = s.queue, .thread = s.thread, .sealed = OPEN, .implied = OPEN, .id = ++m->ids};
     }
     u->mode |= s.mode;
+    u->opened = m->queues[s.queue].submitted;
     if (s.queue == b->queue && m->queues[s.queue].in_order) b->settled = true;
     add_work(
         m,
@@ -533,7 +535,8 @@ static void mix_uses(const model *m, uint64_t *digest, const use_list *uses) {
         const model_use *u = &uses->list[i];
         mix(digest, (uint64_t)u->queue | (uint64_t)u->mode << 8 | (uint64_t)u->thread << 16 |
                         ahead(m, u->queue, u->sealed) << 24 | ahead(m, u->queue, u->implied) << 32 |
-                        ahead(m, u->queue, u->last) << 40 | (uint64_t)(u->last != 0) << 48 | (uint64_t)u->unsure << 49);
+                        ahead(m, u->queue, u->last) << 40 | (uint64_t)(u->last != 0) << 48 | (uint64_t)u->unsure << 49 |
+                        (uint64_t)((m->queues[u->queue].submitted - u->opened) & 127) << 50);
     }
 }
 

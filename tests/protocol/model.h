@@ -66,6 +66,7 @@ typedef struct model_use {
     uint8_t queue, mode, thread;
     uint32_t sealed, implied; /* by onuma_submitted, and by the opening thread's acquire or free */
     uint32_t last;            /* position of its last work */
+    uint32_t opened;          /* what was submitted when it was announced last */
     uint32_t id;
     bool unsure; /* it was over already when it was sealed: who had noticed need not wait for the seal's point */
 } model_use;
