@@ -68,7 +68,9 @@ static void reset(const standin_settings *to) {
     captured = NULL;
 }
 static void get_live(standin_live *out) {
+    pthread_mutex_lock(&lock);
     *out = live;
+    pthread_mutex_unlock(&lock);
     out->current = depth;
     out->mode = mode;
 }

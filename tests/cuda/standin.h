@@ -5,8 +5,8 @@
  * says how a GPU behaves; what does was run on one (docs/results/).
  *
  * It is built as libcuda.so.1 (nothing else is that), where LD_LIBRARY_PATH of these tests alone points. A test opens it
- * once more by that name, which gives the same library, and steers it through these functions. They are for one thread,
- * while no other is in the driver.
+ * once more by that name, which gives the same library, and steers it through these functions. All but `live` are for one
+ * thread, while no other is in the driver.
  *
  * Rules that it enforces: calls that need a context fail without one (201). While a capture in a strict mode is under way
  * on this thread, calls outside the relaxed mode fail (900) and are counted as broken. Ranges are reserved, mapped and
