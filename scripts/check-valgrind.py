@@ -32,6 +32,7 @@ LEFT_OUT = {
     "policy_source": NO_RANGE,
     "policy_budget": NO_RANGE,
     "policy_decay": NO_RANGE,
+    "policy_decay_fork": NO_RANGE,
     "policy_pressure": NO_RANGE,
     "api_pool": NO_RANGE,
     "api_decay": "it measures the process's memory, which is valgrind's too",

@@ -1,65 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory that goes back by itself. The clock of all but the thread's own tests is the tests'. */
-#include "api/api.h"
+#include "policy_decay.h"
 
 #include <pthread.h>
-#if !defined(_WIN32)
-#include <sys/wait.h>
-#include <unistd.h>
-#endif
 
-#include "api/handle.h"
 #include "policy/private.h"
 #include "pool/engine.h"
 
-#define MIB ((size_t)1 << 20)
 #define STEP (UINT64_C(1) << 30) /* ns between two steps, with the half-life below */
 #define SETTINGS "decay.half_life:17179869184ns,decay.floor:0"
 #define HALF_LIFE 16u /* steps */
-
-typedef struct fixture {
-    onuma_runtime *rt;
-    onuma_pool *handle;
-    onuma__pool *pool;
-    uint64_t now;
-} fixture;
-
-static void open_fixture(fixture *f, const char *settings, onuma_source source) {
-    onuma_pool_desc desc = ONUMA_POOL_DESC_INIT;
-    desc.source = source;
-    f->rt = api_runtime(settings, NULL);
-    OK(onuma_pool_create(api_host(f->rt), &desc, &f->handle));
-    f->pool = onuma__handle_get(ONUMA__HANDLE_POOL, f->handle);
-    f->now = onuma__os_now(); /* less than a step later than the pool's first */
-}
-
-static void close_fixture(fixture *f) {
-    OK(onuma_pool_destroy(f->handle));
-    onuma_runtime_destroy(f->rt);
-}
 
 static void pass(fixture *f, unsigned steps) {
     for (unsigned i = 0; i < steps; i++) {
         f->now += STEP;
         (void)onuma__decay_round(f->now);
     }
-}
-
-static size_t reserved(const fixture *f) {
-    return (size_t)api_stats(f->handle).reserved_bytes;
-}
-
-/* So many bytes in blocks that no cache keeps, and back. */
-static void fill(fixture *f, size_t bytes, void **blocks) {
-    for (size_t i = 0; i < bytes / (32 * MIB); i++) {
-        OK(onuma_alloc(f->handle, 32 * MIB, 0, NULL, &blocks[i]));
-        memset(blocks[i], 1, 4096);
-    }
-}
-
-static void empty(void **blocks, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        OK(onuma_free(blocks[i], NULL));
 }
 
 /* ---------------------------------------------------------------- the curve */
@@ -318,14 +274,6 @@ static void calls_of_the_program_are_enough(void **state) {
     close_fixture(&f);
 }
 
-#define THREAD_SETTINGS "decay.half_life:16ms,decay.floor:0,decay.thread:on"
-
-/* Asking for statistics lets nothing decay. */
-static void wait_until_empty(const fixture *f) {
-    while (reserved(f) != 0)
-        onuma__os_sleep(1000000);
-}
-
 static void the_thread_is_enough(void **state) {
     (void)state;
     for (onuma_source source = ONUMA_SOURCE_RANGE; source <= ONUMA_SOURCE_SEGMENTS; source++) {
@@ -388,38 +336,6 @@ static void a_trim_leaves_nothing_beside_decay(void **state) {
     }
 }
 
-#if !defined(_WIN32) && !ONUMA__THREAD_SANITIZER /* which lets no child of a program with threads start any */
-#define WITH_FORK
-/* A child has no thread until its calls come to upkeep, whatever its parent's was doing; and goes on without its parent's. */
-static void a_child_gets_a_thread_of_its_own(void **state) {
-    (void)state;
-    fixture f;
-    void *blocks[16];
-    open_fixture(&f, THREAD_SETTINGS, ONUMA_SOURCE_RANGE);
-    for (int i = 0; i < 20; i++) {
-        fill(&f, 512 * MIB, blocks);
-        empty(blocks, 16);
-        const pid_t child = fork();
-        assert_true(child >= 0);
-        if (child == 0) {
-            fill(&f, 512 * MIB, blocks);
-            empty(blocks, 16);
-            for (unsigned n = 0; n < ONUMA__UPKEEP_EVERY; n++) {
-                fill(&f, 32 * MIB, blocks);
-                empty(blocks, 1);
-            }
-            wait_until_empty(&f);
-            _exit(onuma_pool_destroy(f.handle) == ONUMA_OK ? 0 : 1);
-        }
-        int status;
-        assert_int_equal(waitpid(child, &status, 0), child);
-        assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    }
-    wait_until_empty(&f);
-    close_fixture(&f);
-}
-#endif
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(goes_back_by_halves_and_then_all),
@@ -437,9 +353,6 @@ int main(void) {
         cmocka_unit_test(the_thread_is_enough),
         cmocka_unit_test(the_thread_comes_and_goes_with_its_pools),
         cmocka_unit_test(a_trim_leaves_nothing_beside_decay),
-#if defined(WITH_FORK)
-        cmocka_unit_test(a_child_gets_a_thread_of_its_own),
-#endif
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
