@@ -10,6 +10,7 @@
 
 #define BUSY_TRIES 200 /* yields given to a thread that is in its heap before it is left out */
 #define TABLE_LEAST 16
+#define NO_ENGINE UINT64_MAX /* no id of one; 0 ends the search in a table */
 
 static onuma__stable heaps = {.item = (sizeof(onuma__heap) + 63) / 64 * 64, .link = offsetof(onuma__heap, spare_link)};
 
@@ -110,11 +111,15 @@ static bool is_current(const onuma__heap_slot *slot) {
     return slot->id != 0 && atomic_load_explicit(&slot->heap->id, memory_order_relaxed) == slot->id;
 }
 
-/* Queues come and go: a heap that has nothing for its queue any more is not kept for the life of the thread. */
+/*
+ * Queues come and go: a heap that has nothing for its queue any more is not kept for the life of the thread. The slot of
+ * one that is gone must not count as current again: the heap may be another thread's at once, of the same engine.
+ */
 static void prune(onuma__heap_table *table) {
     for (size_t i = 0; i <= table->mask; i++) {
+        onuma__heap_slot *slot = &table->slots[i];
         onuma__os_lock_acquire(&lifetime);
-        if (is_current(&table->slots[i]) && table->slots[i].tag != 0) hand_back(table->slots[i].heap, false);
+        if (is_current(slot) && slot->tag != 0 && hand_back(slot->heap, false)) slot->id = NO_ENGINE;
         onuma__os_lock_release(&lifetime);
     }
 }

@@ -377,6 +377,45 @@ static void test_engine_dies_before_the_thread(void **state) {
     check(p);
 }
 
+/* Queues come and go: heaps that have nothing left for one go from thread to thread, and each has but one at a time. */
+enum { TAGS = 48, ROUNDS = 20000 };
+
+static void *go_round(void *argument) {
+    pool *p = argument;
+    uint64_t x = (uintptr_t)&p | 1;
+    for (int i = 0; i < ROUNDS; i++) {
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        const onuma__tag tag = (onuma__tag)(1 + (x >> 32) % TAGS);
+        void *block;
+        expect(try_take(p, 100, 0, tag, &block) == ONUMA_OK);
+        expect(quiet_drop(block, tag) == ONUMA_OK);
+    }
+    return NULL;
+}
+
+static void test_queues_come_and_go(void **state) {
+    pool *p = *state;
+    pthread_t threads[3];
+    for (int i = 0; i < 3; i++)
+        threads[i] = start(go_round, p);
+    for (int i = 0; i < 3; i++)
+        join(threads[i]);
+    assert_int_equal(atomic_load(&faults), 0);
+    assert_int_equal(stats(p).in_use_blocks, 0);
+    assert_int_equal(stats(p).free_count, 3 * ROUNDS);
+    check(p);
+    onuma__engine_take_caches(p->engine);
+    for (onuma__tag tag = 1; tag <= TAGS; tag++) {
+        uint64_t epoch;
+        if (onuma__engine_tag_close(p->engine, tag, &epoch)) (void)onuma__engine_tag_passed(p->engine, tag, epoch);
+    }
+    onuma__engine_trim(p->engine, 0);
+    assert_int_equal(stats(p).reserved_bytes, 0);
+    check(p);
+}
+
 /* Trims and statistics from the side while others work. */
 static _Atomic bool stop;
 
@@ -440,10 +479,11 @@ static void test_meddlers(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        BOTH(test_growing_at_once), BOTH(test_producer_and_consumer),
-        BOTH(test_racing_frees),    BOTH(test_double_frees_while_allocating),
-        BOTH(test_threads_exit),    BOTH(test_idle_cache_is_taken),
-        BOTH(test_meddlers),        BOTH(test_engine_dies_before_the_thread),
+        BOTH(test_growing_at_once),    BOTH(test_producer_and_consumer),
+        BOTH(test_racing_frees),       BOTH(test_double_frees_while_allocating),
+        BOTH(test_threads_exit),       BOTH(test_idle_cache_is_taken),
+        BOTH(test_meddlers),           BOTH(test_engine_dies_before_the_thread),
+        BOTH(test_queues_come_and_go),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
